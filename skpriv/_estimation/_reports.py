@@ -25,10 +25,11 @@ from ._coefficients import equations_law
 from ._intervals import USUAL_QUANTILE, asymptotic_interval, certified_by_norm
 from ._loop._law import LoopLaw
 from ._moments import MomentsQuery, NormalEquations, ridge_prior
-from ._public_maps import FEATURE_LENGTH, RecordMap, RowMap
+from ._public_maps import FEATURE_LENGTH, RowMap
 from ._released import Released
 
 if TYPE_CHECKING:
+    from ._public_maps import RecordMap
     from ..privacy import SessionPart
     from .._contracts import Array
 
@@ -50,7 +51,7 @@ class LiftedMomentsQuery(Query):
     for MomentsQuery, whose maximum at |r| = |r'| = 1 needs no third coordinate.
     """
 
-    maps: RecordMap
+    maps: "RecordMap"
     name = "lifted moments"
     sensitivity = 3.0 / sqrt(2.0) * ROUNDING
     use = "moments"  # what the code is best for
@@ -154,7 +155,7 @@ def _reports(
     return best_codebook(size + 1, pure, use), additive
 
 
-def moments_query(maps: RecordMap, channel: str) -> Query:
+def moments_query(maps: "RecordMap", channel: str) -> Query:
     """Query of the second moments for a channel, "gaussian" or "codebook"."""
     return LiftedMomentsQuery(maps) if channel == "codebook" else MomentsQuery(maps)
 
@@ -256,7 +257,7 @@ class ReportedFit(Released):
     def of(
         cls,
         session: "Session | SessionPart",
-        records: RecordMap,
+        records: "RecordMap",
         fit_intercept: bool,
         priors: Any = None,
         norm: float | None = None,

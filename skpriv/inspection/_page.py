@@ -32,13 +32,14 @@ from .._printing import (
 )
 from .._version import VERSION
 from ..preprocessing import FormulaEncoder, Schema, TableEncoder, as_schema
-from ..privacy import BudgetAccountant, PrivacyReport, learns_nothing
+from ..privacy import learns_nothing
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
 from ._inference import Inference, inference
 from ._units import model_steps, named_note, public_widths, table_units
 
 if TYPE_CHECKING:
+    from ..privacy import BudgetAccountant, PrivacyReport
     from ._description import Description
 
 _ONE_RECORD = (

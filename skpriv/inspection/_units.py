@@ -13,12 +13,14 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import BaseSearchCV, columns_of, names_in, pipeline_steps
-from .._estimation._coefficients import CoefficientLaw, NoLaw
+from .._estimation._coefficients import NoLaw
 from .._estimation._cells import KnowsCells, behind, placed
 from .._estimation._public_maps import column_bounds
-from ..preprocessing import BoundsScaler, CoefficientMap, PublicTransformer, TableEncoder
+from ..preprocessing import BoundsScaler, PublicTransformer, TableEncoder
 
 if TYPE_CHECKING:
+    from ..preprocessing import CoefficientMap
+    from .._estimation._coefficients import CoefficientLaw
     from .._contracts import Array
 
 INTERCEPT = "intercept"

@@ -13,25 +13,22 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions, names_in
-from .._estimation._intervals import (
-    ConfidenceInterval,
-    check_level,
-    inside_bounds,
-    two_sided_quantile,
-)
+from .._estimation._intervals import check_level, inside_bounds, two_sided_quantile
 from .._estimation._loop._steps import effective_records_of
 from .._estimation._public_maps import PublicRows, RecordMap, TargetMap
 from .._estimation._reports import effective_reports
 from .._linalg import RELATIVE_ZERO, row_products
 from .._parameters import ArrayLike, Channel, parameters
 from .._stored import frozen_object, stored
-from ..records import Rows, floats
+from ..records import floats
 from ._by_steps import FitsBySteps, Start
 from ._opening import best_reports, column_of, public_bounds, public_ranges, public_rows
 from ._prediction_intervals import PredictionIntervals
 import itertools
 
 if TYPE_CHECKING:
+    from ..records import Rows
+    from .._estimation._intervals import ConfidenceInterval
     from .._contracts import Array, Scalar
     from .._estimation._links import StepLink
     from .._estimation._loop._fit import LoopFit

@@ -17,20 +17,23 @@ from .._estimation._loop._exact import fit_exactly
 from .._estimation._loop._law import FITTED
 from .._estimation._loop._steps import fit_rows, public_rules
 from .._estimation._public_maps import PublicTargets, RecordMap
-from .._estimation._released import NOTHING, Released
+from .._estimation._released import NOTHING
 from .._estimation._reports import ReportedFit, balanced
 from .._estimation._targets import Location
 from .._parameters import attribute, parameters
 from .._printing import short_number
 from .._stored import frozen_object, stored
-from ..privacy import Groups, Session, SessionPart, capabilities
-from ..records import Rows, WeightedRows
+from ..privacy import capabilities
+from ..records import WeightedRows
 from ._estimator import FitsPersons, PrivateEstimator, Spec
 from ._opening import hold_out, open_fit, public_bounds, public_guess, weighted_rows
 from ._plan import Plan, plan_of
 from ._predictions import AsymptoticIntervals
 
 if TYPE_CHECKING:
+    from ..records import Rows
+    from ..privacy import Groups, Session, SessionPart
+    from .._estimation._released import Released
     from .._contracts import Array
     from .._estimation._loop._fit import LoopFit
     from .._estimation._loop._whitening import Usual

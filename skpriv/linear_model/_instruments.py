@@ -32,21 +32,23 @@ from .._estimation._intervals import USUAL_QUANTILE, two_sided_quantile
 from .._estimation._links import IDENTITY
 from .._estimation._loop._law import inversion_excess
 from .._estimation._loop._score import SIDE_WEIGHT
-from .._estimation._moments import RESIDUAL_CLIP, MomentsQuery, NormalEquations, cluster_degrees
+from .._estimation._moments import RESIDUAL_CLIP, MomentsQuery, cluster_degrees
 from .._estimation._persons import PersonScores, ScoreLengthsQuery, seldom_cut
-from .._estimation._public_maps import RecordMap, RowMap
 from .._estimation._released import Released
 from .._linalg import ROUNDED, SQRT2, norm_of, psd_part, row_norms, unvech, vech_size
 from .._parameters import Estimand, RowsOfPerson, parameters
 from .._printing import Printed, Table, aligned, installed, short_number
 from .._stored import frozen_object, stored
 from ..exceptions import PrivacyError
-from ..privacy import ROUNDING, SIDE_SHARE, Answer, Query, Session, models_that
+from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
 from ._estimator import PrivateRegressor, Spec
 from ._opening import column_of, open_fit, persons_of, public_maps, public_rows, within_maps
 from ._predictions import AsymptoticIntervals
 
 if TYPE_CHECKING:
+    from ..privacy import Answer, Session
+    from .._estimation._public_maps import RecordMap, RowMap
+    from .._estimation._moments import NormalEquations
     from .._contracts import Array
 
 
@@ -74,7 +76,7 @@ class InstrumentScoreQuery(PersonScores, Query):
         Part of m at which the sum of the scores of a person is cut; 1 cuts nothing.
     """
 
-    maps: RecordMap
+    maps: "RecordMap"
     exogenous: np.ndarray
     structural: np.ndarray
     V: np.ndarray
@@ -185,7 +187,7 @@ class TwoStages(Released):
     start: np.ndarray
     V: np.ndarray
     sums: InstrumentSums
-    moments: NormalEquations
+    moments: "NormalEquations"
     cells: Cells | None = None
     weak: bool = False
 
@@ -259,7 +261,7 @@ class TwoStages(Released):
 
 
 def solve_two_stages(
-    session: "Session", maps: RecordMap, exogenous: np.ndarray, structural: np.ndarray
+    session: "Session", maps: "RecordMap", exogenous: np.ndarray, structural: np.ndarray
 ) -> TwoStages:
     """Ask for all moments and then for the scores at their solution, and solve.
 
@@ -320,7 +322,7 @@ def _inverted(sums: InstrumentSums) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 
 
 def _first_solution(
-    moments: NormalEquations, exogenous: np.ndarray, structural: np.ndarray
+    moments: "NormalEquations", exogenous: np.ndarray, structural: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Two-stage least squares of noisy moments, and the square root of the inverse of mean zz'."""
     n = moments.n
@@ -338,7 +340,7 @@ def _first_solution(
 
 
 def _limit(
-    moments: NormalEquations, theta: np.ndarray, structural: np.ndarray, clip: float
+    moments: "NormalEquations", theta: np.ndarray, structural: np.ndarray, clip: float
 ) -> float:
     """Where residuals are clipped: released deviations, and nowhere beyond their range."""
     size = float(theta @ theta)

@@ -12,12 +12,13 @@ from .._estimation._oracle import PoolsFits
 from .._parameters import Channel, DataNorm, Estimand, LineEstimand, Positive, parameters
 from .._printing import short_number
 from .._stored import stored
-from ..privacy import Groups, capabilities
+from ..privacy import capabilities
 from ._by_steps import FitsLines
 from ._opening import CONSTANT, WITHIN, best_reports, public_maps, public_rows, within_maps
 from ._prediction_intervals import PredictionIntervals
 
 if TYPE_CHECKING:
+    from ..privacy import Groups
     from .._estimation._loop._fit import LoopFit
     from .._contracts import Scalar
 

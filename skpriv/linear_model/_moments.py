@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions
 from .._estimation._cells import Cells
-from .._estimation._coefficients import CoefficientLaw, equations_law, solved_equations
+from .._estimation._coefficients import equations_law, solved_equations
 from .._estimation._fit_statistics import moment_statistics, weighted_statistics
 from .._estimation._intervals import asymptotic_interval, certified_by_equations
 from .._estimation._loop._bounds_words import narrow_bounds
@@ -23,13 +23,11 @@ from .._estimation._loop._rules import CLIPPED_SHARE
 from .._estimation._moments import (
     RESIDUAL_CLIP,
     Instrument,
-    NormalEquations,
     PersonGramQuery,
     ResidualGramQuery,
     cluster_degrees,
     ridge_prior,
 )
-from .._estimation._public_maps import RecordMap
 from .._estimation._released import Released
 from .._estimation._reports import moments_query
 from .._estimation._oracle import PoolsFits
@@ -42,6 +40,9 @@ from ._prediction_intervals import PredictionIntervals, calibration
 from ._predictions import CertifiedIntervals
 
 if TYPE_CHECKING:
+    from .._estimation._public_maps import RecordMap
+    from .._estimation._moments import NormalEquations
+    from .._estimation._coefficients import CoefficientLaw
     from .._contracts import Scalar
     from ..privacy import Session, SessionPart, Trust
     from ..records import Rows
@@ -52,7 +53,7 @@ RESIDUAL_SHARE = 0.08
 
 
 def weighted_records(
-    model: "MomentRegressor", rows: "Rows", maps: RecordMap, weights: dict[Any, Any]
+    model: "MomentRegressor", rows: "Rows", maps: "RecordMap", weights: dict[Any, Any]
 ) -> "tuple[Rows, RecordMap]":
     """Rows of the session, and the map of its queries: weights are a part of both."""
     weighted = weighted_rows(model, rows, weights, maps.target)
@@ -66,9 +67,9 @@ def residual_share(trust: "Trust") -> float:
 
 def residual_gram(
     session: "Session | SessionPart",
-    equations: NormalEquations,
+    equations: "NormalEquations",
     theta: np.ndarray,
-    query_map: RecordMap,
+    query_map: "RecordMap",
     instrument: Instrument = Instrument(),
 ) -> dict[str, Any]:
     """The part of the residuals that `NormalEquations` keep, for the asymptotic interval.
@@ -115,7 +116,7 @@ class SumsFit(Released):
         Shapes of priors beside that of a ridge: the matrix of a normalisation.
     """
 
-    equations: NormalEquations
+    equations: "NormalEquations"
     basis: np.ndarray
     theta: np.ndarray
     theta_bound: float | None
@@ -172,7 +173,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
     fit_intercept: bool = True
 
     # `fit` keeps this beside coef_ and intercept_, and all that follows reads it
-    _scaling: RecordMap = field(init=False)
+    _scaling: "RecordMap" = field(init=False)
     _equations: Any = attribute()
     _certificate: Any = attribute()  # of a gradient, in place of sums
     _shapes: tuple[Any, ...] = attribute(())  # of priors beside that of a ridge
@@ -217,7 +218,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         radius = self._scaling.radius
         return tuple(radius * limit for limit in self._equations.residual_deviation(theta))
 
-    def _keep(self, equations: NormalEquations) -> np.ndarray:
+    def _keep(self, equations: "NormalEquations") -> np.ndarray:
         """Keep equations and their solution, which is returned as theta."""
         theta = self._solution(equations)
         self._equations = equations
@@ -238,7 +239,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         twin._equations = fit.equations
         return twin
 
-    def _solution(self, equations: NormalEquations) -> np.ndarray:
+    def _solution(self, equations: "NormalEquations") -> np.ndarray:
         """Post-processing of released answers: theta, by a ridge penalty or by its noise."""
         if self.alpha == "auto" and not equations.exact:
             return self._posterior(equations, fading=True)[0]
@@ -252,7 +253,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         return np.eye(self._scaling.size) if self._basis is None else self._basis
 
     def _posterior(
-        self, equations: NormalEquations, least_variance: float = 0.0, fading: bool = False
+        self, equations: "NormalEquations", least_variance: float = 0.0, fading: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """Mean and covariance of theta, by priors of the shapes beside that of a ridge."""
         basis = self._coordinates
@@ -294,7 +295,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
             return 1.0 / (maps.row_map.parts[0] ** 2 * maps.n_features)
         return maps.theta_bound(self.coef_norm) ** 2 / maps.size
 
-    def _comparable_sums(self) -> NormalEquations | None:
+    def _comparable_sums(self) -> "NormalEquations | None":
         check_is_fitted(self)
         equations = self._equations
         plain = equations is not None and equations.symmetric and equations.law is None
@@ -319,7 +320,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         """Predictions for checked rows; without privacy they are the textbook's, as they are."""
         return self._function(X) if self._trust.can.exact else super()._predicted(X)
 
-    def coefficient_law(self, estimand: Estimand = "fitted") -> CoefficientLaw:
+    def coefficient_law(self, estimand: Estimand = "fitted") -> "CoefficientLaw":
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
 
         The estimate solves the released equations without shrinkage, and so may differ from

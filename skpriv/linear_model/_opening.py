@@ -31,10 +31,12 @@ from .._estimation._reports import best_channel, effective_by_channel
 from .._printing import first_names
 from .._stored import frozen_object
 from ..exceptions import PrivacyError
-from ..privacy import Budget, Groups, Session, models_that, open_session, split
-from ..records import ArrayRows, Rows, WeightedRows, as_rows, check_public, public_shape, same_names
+from ..privacy import Budget, Groups, models_that, open_session, split
+from ..records import ArrayRows, WeightedRows, as_rows, check_public, public_shape, same_names
 
 if TYPE_CHECKING:
+    from ..records import Rows
+    from ..privacy import Session
     from ._by_steps import FitsBySteps
 
 

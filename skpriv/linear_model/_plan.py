@@ -22,12 +22,13 @@ from .._estimation._public_maps import column_bounds
 from .._linalg import CompensatedSum
 from .._printing import Printed, Table, aligned, installed
 from .._stored import frozen, frozen_object
-from ..preprocessing import PublicTransformer, Schema, TableEncoder
+from ..preprocessing import TableEncoder
 from ..privacy import Cost, adds_up_gaussians, prepaid
 from ..records import Rows, check_length, present_names
 from ._opening import public_norm
 
 if TYPE_CHECKING:
+    from ..preprocessing import PublicTransformer, Schema
     from .._contracts import Array
     from ._by_steps import FitsBySteps, FitsLines
     from ._linear import LinearRegression

@@ -36,22 +36,14 @@ from .._estimation._intervals import ConfidenceInterval, check_level
 from .._linalg import FLOAT_STEP, ROUNDED
 from .._parameters import ArrayLike, ConformityScore, Level, parameters
 from .._stored import frozen, frozen_object, stored
-from ..privacy import (
-    ROUNDING,
-    Budget,
-    NoiseSource,
-    Procedure,
-    Query,
-    ResponseNoise,
-    SessionPart,
-    split,
-)
+from ..privacy import ROUNDING, Procedure, Query, ResponseNoise, split
 from ..records import aloud
 from ._estimator import PrivateRegressor
 from ._opening import public_bounds
 from ._predictions import rowwise
 
 if TYPE_CHECKING:
+    from ..privacy import Budget, NoiseSource, SessionPart
     from .._contracts import Array, Scalar
 
 

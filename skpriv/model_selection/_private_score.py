@@ -28,9 +28,20 @@ from .._parameters import ArrayLike, Delta, Epsilon, Level, PrivacyModel, Random
 from .._stored import frozen
 from ..exceptions import InvalidValues, PrivacyError
 from ..privacy import (
-    MODELS, MOST_NOISE, ROUNDING, SIDE_SHARE, TOLD_ABOVE, Accounted, Answer, Budget,
-    PrivacyReport, Query, capabilities, learns_nothing, models_that, open_session,
-)  # fmt: skip
+    MODELS,
+    MOST_NOISE,
+    ROUNDING,
+    SIDE_SHARE,
+    TOLD_ABOVE,
+    Accounted,
+    Budget,
+    PrivacyReport,
+    Query,
+    capabilities,
+    learns_nothing,
+    models_that,
+    open_session,
+)
 from ..records import (
     INVALID_VALUES,
     as_rows,
@@ -42,6 +53,7 @@ from ..records import (
 )
 
 if TYPE_CHECKING:
+    from ..privacy import Answer
     from .._contracts import Array
 
 # Predictors of scikit-learn whose fitted objects map each row by itself, and hold numbers alone

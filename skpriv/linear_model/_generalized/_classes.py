@@ -14,9 +14,10 @@ from ..._estimation._persons import JointScores, PersonScores
 from ..._estimation._targets import LEAST_RATE, Location, OfTargets, best_linear, scaled_targets
 from ..._linalg import SQRT2, blocks_of, kronecker_sums, pair_products, vech, vech_size
 from ..._stored import frozen, frozen_object, stored
-from ...privacy import ROUNDING, Answer, Query
+from ...privacy import ROUNDING, Query
 
 if TYPE_CHECKING:
+    from ...privacy import Answer
     from ..._estimation._loop._rows import PreparedRows, Whitened
     from ..._estimation._public_maps import PublicRows, PublicTargets, RecordMap, RowMap
     from ..._contracts import Array, Scalar

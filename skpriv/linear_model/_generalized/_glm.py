@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._estimation._coefficients import CoefficientLaw
 from ..._estimation._intervals import ConfidenceInterval
 from ..._estimation._loop._exact import MaximumLikelihood
 from ..._estimation._loop._steps import at_solution
-from ..._estimation._public_maps import PublicTargets, RecordMap, TargetMap
+from ..._estimation._public_maps import RecordMap, TargetMap
 from ..._linalg import row_products
 from ..._parameters import ArrayLike, CurveEstimand, Estimand, Level, Positive, parameters
 from ...exceptions import PrivacyError
@@ -19,6 +18,8 @@ from .._estimator import Spec
 from .._opening import public_row_map
 
 if TYPE_CHECKING:
+    from ..._estimation._public_maps import PublicTargets
+    from ..._estimation._coefficients import CoefficientLaw
     from ..._contracts import Array
     from ..._estimation._links import BentLink, StepLink
     from ..._estimation._loop._fit import LoopFit
@@ -147,7 +148,7 @@ class GeneralizedLinear(FitsLines):
         """The linear part whose interval is that of the mean."""
         return self._linear(X)
 
-    def coefficient_law(self, estimand: Estimand | None = None) -> CoefficientLaw:
+    def coefficient_law(self, estimand: Estimand | None = None) -> "CoefficientLaw":
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
 
         Parameters
@@ -164,7 +165,7 @@ class GeneralizedLinear(FitsLines):
             shrunk, and so differ from ``coef_``.
         """
         self._check_claim("asymptotic")
-        law: CoefficientLaw = self._law(estimand or self.estimand)
+        law: "CoefficientLaw" = self._law(estimand or self.estimand)
         return law
 
     def _law(self, estimand: str) -> Any:

@@ -19,13 +19,14 @@ from ..._stored import frozen_object, stored
 from ...records import ArrayRows, public_zeros, read_in_batches, silence
 from .._estimator import PrivateEstimator
 from .._opening import public_rows
-from .._prediction_intervals import Calibration, calibration, released_quantiles
+from .._prediction_intervals import calibration, released_quantiles
 from .._predictions import PredictsAtPoints, rowwise
 from ._classes import ClassRatesQuery, Softmax
 from ._glm import GeneralizedLinear
 from ._labels import ClassTarget, LabelledRows, check_kind, checked_classes, class_codes
 
 if TYPE_CHECKING:
+    from .._prediction_intervals import Calibration
     from ..._contracts import Array
     from ...privacy import SessionPart
 

@@ -14,26 +14,18 @@ from scipy import optimize, stats
 
 from ..._compat import Interval, StrOptions
 from ..._estimation._intervals import event, split_failure
-from ..._estimation._public_maps import RecordMap
 from ..._estimation._reports import LiftedMomentsQuery
 from ..._linalg import ROUNDED, norm_of
 from ..._parameters import Channel, Count, DataNorm, Positive, parameters
 from ..._stored import frozen_object, stored
-from ...privacy import (
-    ROUNDING,
-    InnerSum,
-    LiftedReports,
-    Procedure,
-    Query,
-    best_codebook,
-    models_that,
-    split,
-)
+from ...privacy import ROUNDING, InnerSum, Procedure, Query, best_codebook, models_that, split
 from .._estimator import PrivateRegressor
 from .._opening import channel_of, open_fit, scaled_rows
 from .._predictions import CertifiedIntervals
 
 if TYPE_CHECKING:
+    from ...privacy import LiftedReports
+    from ..._estimation._public_maps import RecordMap
     from ..._contracts import Array, Scalar
 
 # time = TIME_FACTOR (bound mu n / (4 sqrt(2 e)))^(2/3) balances bias and noise of the worst
@@ -113,7 +105,7 @@ def gradient_diameter(norm: float) -> float:
 
 
 def residuals(
-    maps: RecordMap, theta: np.ndarray, X: np.ndarray, y: np.ndarray
+    maps: "RecordMap", theta: np.ndarray, X: np.ndarray, y: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows phi, their clipped predictions at theta, and what the targets are beside those."""
     phi = maps.rows(X)
@@ -128,7 +120,7 @@ class ClippedGradientQuery(Query):
     Sensitivity: see :func:`gradient_diameter`; it depends on ||theta||, which is public.
     """
 
-    maps: RecordMap
+    maps: "RecordMap"
     theta: np.ndarray
     name = "clipped gradient"
     limit = 1.0  # the unit of the sum
@@ -205,7 +197,7 @@ class ErrorTerms(Procedure):
     theta : ndarray
     """
 
-    maps: RecordMap
+    maps: "RecordMap"
     n_records: int
     theta: np.ndarray
     name = "held-out error"

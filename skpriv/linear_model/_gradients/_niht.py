@@ -27,17 +27,8 @@ from ..._linalg import RELATIVE_ZERO, norm_of, row_norms
 from ..._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
 from ..._stored import frozen_object, stored
 from ...exceptions import PrivacyError
-from ...privacy import (
-    ROUNDING,
-    Answer,
-    InnerSum,
-    Procedure,
-    Query,
-    Session,
-    SessionPart,
-    models_that,
-)
-from ...records import Rows, canonical
+from ...privacy import ROUNDING, InnerSum, Procedure, Query, models_that
+from ...records import canonical
 from .._by_steps import LARGEST_OF_START
 from .._estimator import Spec
 from .._opening import hold_out, open_fit, scaled_rows
@@ -45,6 +36,8 @@ from .._prediction_intervals import PredictionIntervals
 from .._predictions import CertifiedIntervals
 
 if TYPE_CHECKING:
+    from ...records import Rows
+    from ...privacy import Answer, Session, SessionPart
     from ..._contracts import Array, Scalar
     from ..._estimation._loop._fit import LoopFit
 

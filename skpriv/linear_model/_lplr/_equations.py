@@ -22,9 +22,10 @@ from ..._estimation._moments import INTERCEPT_PRIOR, SAMPLING, normal_posterior
 from ..._estimation._released import Released
 from ..._linalg import RELATIVE_ZERO, blocks_of, quadratic_forms
 from ..._stored import frozen_object
-from ._tree import NOISE_WEIGHTS, Bin, GaussianLaw, PartitionTree, ReportLaw
+from ._tree import NOISE_WEIGHTS, GaussianLaw, ReportLaw
 
 if TYPE_CHECKING:
+    from ._tree import Bin, PartitionTree
     from ..._contracts import Array
 
 # Parts of a bin's failure probability: of the targets, and of the errors of earlier levels, given
@@ -60,7 +61,7 @@ class BinBound(NamedTuple):
         Bound on what is left, a vector.
     """
 
-    node: Bin
+    node: "Bin"
     operator: float
     quantile: float
     spread2: float
@@ -82,7 +83,7 @@ def _vector_quantile(d: int, tail: float) -> float:
     return sqrt(d + 2.0 * sqrt(d * tail) + 2.0 * tail)
 
 
-def bin_bound(node: Bin, theta_bound: float, failure: float, gram_failure: float) -> BinBound:
+def bin_bound(node: "Bin", theta_bound: float, failure: float, gram_failure: float) -> BinBound:
     """The bound for Gaussian noise, of which targets are independent."""
     d = node.size
     law = node.law
@@ -99,7 +100,7 @@ def bin_bound(node: Bin, theta_bound: float, failure: float, gram_failure: float
     return BinBound(node, law.operator(d, of_operator), node.factor * quantile, spread**2, norm)
 
 
-def report_bound(node: Bin, theta_bound: float, failure: float) -> BinBound:
+def report_bound(node: "Bin", theta_bound: float, failure: float) -> BinBound:
     """The bound for codebook reports, whose errors depend on targets: nothing is given the grams.
 
     Given the levels before, each level's targets are independent of its rows, and their errors have
@@ -127,7 +128,7 @@ def report_bound(node: Bin, theta_bound: float, failure: float) -> BinBound:
 class TreeFit(Released):
     """The equations of the bins of a tree, and the assumed bound on the norm of theta*."""
 
-    tree: PartitionTree
+    tree: "PartitionTree"
     theta_bound: float
 
     def interval(self, phi: np.ndarray, confidence_level: float, method: str) -> Any:
@@ -151,8 +152,8 @@ class TreeFit(Released):
 
 
 def _bounds(
-    tree: PartitionTree, theta_bound: float, confidence_level: float
-) -> tuple[list[Bin], dict[tuple[Any, ...], BinBound]]:
+    tree: "PartitionTree", theta_bound: float, confidence_level: float
+) -> "tuple[list[Bin], dict[tuple[Any, ...], BinBound]]":
     """Bins that the interval uses, and their bounds.
 
     Which bins stand out is read off the grams, so that the events about targets, given all grams,
@@ -175,7 +176,7 @@ def _bounds(
 
 
 def _along_chain(
-    node: Bin,
+    node: "Bin",
     X: np.ndarray,
     penalty: float,
     bounds: dict[tuple[int, ...], BinBound],
@@ -200,7 +201,7 @@ def _along_chain(
     return centre, half + theta_bound * np.linalg.norm(rest, axis=1)
 
 
-def _filter(node: Bin, penalty: float) -> "Array":
+def _filter(node: "Bin", penalty: float) -> "Array":
     """Regularised inverse of the gram; the plain inverse of what stands out if penalty is 0."""
     values, vectors = np.linalg.eigh(node.gram)
     floor = max(node.law.rms, values[-1] * len(values) * RELATIVE_ZERO)
@@ -210,12 +211,12 @@ def _filter(node: Bin, penalty: float) -> "Array":
     return (vectors * inverse) @ vectors.T
 
 
-def _through(W: np.ndarray, node: Bin) -> "Array":
+def _through(W: np.ndarray, node: "Bin") -> "Array":
     """Rows of w'(gram Q' + factor cross P')."""
     return (W @ node.gram) @ node.basis.T + node.factor * (W @ node.cross) @ node.resolved.T
 
 
-def pooled(tree: PartitionTree, prior: np.ndarray) -> "Array":
+def pooled(tree: "PartitionTree", prior: np.ndarray) -> "Array":
     """Posterior mean of theta from the equations of all bins, each weighted by its noise.
 
     The prior's size has the largest evidence, and leaves the intercept a variance of at least 1:
@@ -239,7 +240,7 @@ def pooled(tree: PartitionTree, prior: np.ndarray) -> "Array":
     return theta
 
 
-def _whitened(node: Bin, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
+def _whitened(node: "Bin", theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
     """Equation of a bin in its eigenbasis, scaled to variance 1.
 
     Returns

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..._linalg import HALF_DIGITS
 from ...exceptions import PrivacyError
-from ...privacy import Session, Trust, adds_up_gaussians, models_that
+from ...privacy import adds_up_gaussians, models_that
 from ._tree import (
     ACTIVATION_FAILURE,
-    Bin,
     CodebookLevelQuery,
     GaussianLaw,
     LevelQuery,
@@ -17,6 +16,8 @@ from ._tree import (
 )
 
 if TYPE_CHECKING:
+    from ._tree import Bin
+    from ...privacy import Session, Trust
     from ..._estimation._public_maps import RecordMap
     from ._regressor import LayeredRegressor
 

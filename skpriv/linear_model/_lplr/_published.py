@@ -8,11 +8,13 @@ import numpy as np
 from ..._estimation._intervals import split_failure
 from ..._estimation._released import Released
 from ..._stored import frozen_object, stored
-from ...privacy import ROUNDING, Answer, Session
+from ...privacy import ROUNDING
 from ._equations import TARGETS_WEIGHTS
-from ._tree import ACTIVATION_FAILURE, NOISE_WEIGHTS, Bin, LevelQuery, PartitionTree, law_of
+from ._tree import ACTIVATION_FAILURE, NOISE_WEIGHTS, LevelQuery, PartitionTree, law_of
 
 if TYPE_CHECKING:
+    from ...privacy import Answer, Session
+    from ._tree import Bin
     from ..._contracts import Array, Scalar
     from ..._estimation._public_maps import RecordMap
 
@@ -39,7 +41,7 @@ class PaperLevelQuery(LevelQuery):
 
     theta_bound: float = 1.0
 
-    def residual(self, node: Bin, phi: np.ndarray, target: np.ndarray) -> "Array":
+    def residual(self, node: "Bin", phi: np.ndarray, target: np.ndarray) -> "Array":
         """The r of records of a bin, in [-1, 1]."""
         predicted = np.clip(phi @ node.total, -self.theta_bound, self.theta_bound)
         return (target - predicted) / target_bound(self.level, self.theta_bound)
@@ -145,7 +147,7 @@ class PaperIntervals(Released):
     def half_widths(self, confidence_level: float) -> dict[tuple[int, ...], float]:
         """Half-width tau of the coefficient of each informative bin, parents first."""
         widths: dict[tuple[Any, ...], float] = {}
-        levels: dict[int, list[Bin]] = {}
+        levels: "dict[int, list[Bin]]" = {}
         for node in self.tree.bins:
             levels.setdefault(node.level, []).append(node)
         for nodes in levels.values():
@@ -158,7 +160,7 @@ class PaperIntervals(Released):
         return widths
 
     def _half_width(
-        self, node: Bin, widths: dict[tuple[int, ...], float], failure: float, gram_failure: float
+        self, node: "Bin", widths: dict[tuple[int, ...], float], failure: float, gram_failure: float
     ) -> "Scalar":
         law = node.law
         d = node.size
@@ -172,7 +174,9 @@ class PaperIntervals(Released):
         earlier = self._earlier(node, widths, of_errors) if node.parent is not None else 0.0
         return (node.factor * (earlier + tail) + vector) / node.eigenvalues[0]
 
-    def _earlier(self, node: Bin, widths: dict[tuple[int, ...], float], failure: float) -> "Scalar":
+    def _earlier(
+        self, node: "Bin", widths: dict[tuple[int, ...], float], failure: float
+    ) -> "Scalar":
         """Bound on |sum of u'z times the error of earlier levels| over the first batch."""
         answer, released = node.earlier
         cap = 2.0 * self.theta_bound

@@ -18,17 +18,10 @@ import numpy as np
 from ..._estimation._intervals import norm_quantile, operator_quantile
 from ..._linalg import SQRT2, quadratic_forms, unvech, vech, vech_size
 from ..._stored import frozen, frozen_object, stored
-from ...privacy import (
-    ROUNDING,
-    Answer,
-    Budget,
-    CodebookBlocksNoise,
-    NoiseSource,
-    Query,
-    hadamard_entries,
-)
+from ...privacy import ROUNDING, CodebookBlocksNoise, Query, hadamard_entries
 
 if TYPE_CHECKING:
+    from ...privacy import Answer, Budget, NoiseSource
     from ..._estimation._public_maps import RecordMap
 
 

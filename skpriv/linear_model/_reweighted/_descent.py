@@ -20,11 +20,12 @@ from ..._linalg import (
     vech_size,
 )
 from ..._stored import frozen_object
-from ...privacy import ROUNDING, Answer, InnerSum, Procedure, Query, Session, SessionPart
+from ...privacy import ROUNDING, InnerSum, Procedure, Query
 from ._certificate import GradientCertificate
 from ._normalisation import EIGENVALUE_FLOOR
 
 if TYPE_CHECKING:
+    from ...privacy import Answer, Session, SessionPart
     from ..._estimation._public_maps import RecordMap
     from ..._contracts import Array
     from ...records import ArrayRows

@@ -32,9 +32,10 @@ from ..._linalg import (
     vech_size,
 )
 from ..._stored import frozen, frozen_object
-from ...privacy import ROUNDING, Answer, Query, Session, SessionPart
+from ...privacy import ROUNDING, Query
 
 if TYPE_CHECKING:
+    from ...privacy import Answer, Session, SessionPart
     from ..._estimation._public_maps import RecordMap
     from ..._contracts import Array
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 
 from ..._compat import StrOptions
-from ..._estimation._coefficients import CoefficientLaw, NoLaw
+from ..._estimation._coefficients import NoLaw
 from ..._estimation._links import LINKS, Link
 from ..._estimation._moments import Instrument
 from ..._estimation._reports import moments_query
@@ -26,6 +26,7 @@ from ._normalisation import (
 )
 
 if TYPE_CHECKING:
+    from ..._estimation._coefficients import CoefficientLaw
     from ..._contracts import Array
     from ..._estimation._public_maps import RecordMap
     from ...privacy import Session, SessionPart
@@ -270,7 +271,7 @@ class ReweightedRegressor(MomentRegressor):
             self.coef_ = self.coef_ / maps.radius
             self.intercept_ = (self.intercept_ - maps.centre) / maps.radius
 
-    def coefficient_law(self, estimand: Estimand = "fitted") -> CoefficientLaw:
+    def coefficient_law(self, estimand: Estimand = "fitted") -> "CoefficientLaw":
         """Distribution of the coefficients for `skpriv.inspection.inference`; see SSPRegressor.
 
         They are those of least squares with the weights of the learned normalisation, another line
