@@ -123,7 +123,7 @@ def _limits(annotation: Any) -> list[Any]:
     if get_origin(annotation) is Literal:
         return [StrOptions(set(get_args(annotation)))]
     simple = {bool: "boolean", type(None): None, float: Real, int: Integral, Any: ()}
-    limit = simple.get(annotation, annotation)
+    limit = simple.get(annotation, get_origin(annotation) or annotation)
     return [] if limit == () else [limit]
 
 
