@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from .._contracts import Shaped, Typed
-from .._linalg import BLOCK_ENTRIES, after_fork
+from .._linalg import after_fork
 from .._stored import frozen
 from ..exceptions import InvalidValues
 
@@ -373,6 +373,8 @@ def _unmasked(data: Any) -> np.ndarray:
 
     Cells that are masked or cannot be read are missing.
     """
+    if type(data) is np.ndarray:
+        return data
     if isinstance(data, np.ma.MaskedArray):  # no number behind a mask is used
         return np.ma.filled(data.astype(object), nan)
     try:
@@ -481,14 +483,11 @@ def _cell(read: Callable[[int], Any], at: int) -> Any:
 def finite(*arrays: Any) -> Any:
     """Raise the fixed sentence unless all numbers are finite."""
     for array in arrays:
-        values = np.atleast_1d(array.data if sparse.issparse(array) else array)
-        rows = max(1, 4 * BLOCK_ENTRIES // max(1, values[:1].size))
-        for start in range(0, len(values), rows):
-            if not _all_finite(values[start : start + rows]):
-                raise InvalidValues(INVALID_VALUES)
+        if not _all_finite(array.data if sparse.issparse(array) else array):
+            raise InvalidValues(INVALID_VALUES)
 
 
 def _all_finite(chunk: np.ndarray) -> bool:
     """Whether all numbers are finite; nearly always their sum tells it, which needs no memory."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(chunk.sum())) or bool(np.isfinite(chunk).all())
+        return bool(np.isfinite(chunk.sum()) or np.isfinite(chunk).all())

@@ -1188,18 +1188,19 @@ def _best_length(
     """
     # Noise passes for any of them as seldom as one number does for TOLD_ABOVE deviations
     from_counts = parts > -ndtri(ndtr(-TOLD_ABOVE) / len(parts)) * deviation
-    tails = [
-        _tail(parts, from_counts, k, deviation, put_back == 1.0) for k in range(1, len(ends) + 1)
-    ]
-    beyond, excess, unknown = np.array(tails).T
-    missed = (UNEVEN if put_back else MISSED) * excess * beyond
-    error = missed**2 + (unknown * beyond) ** 2
-    along = np.hypot(UNEVEN * excess, unknown)
-    excess *= put_back
-    error = error / size + (2.0 * (1.0 + excess) * noise) ** 2
-    error *= ends**2
-    best = np.argmin(error)
-    return tuple(float(part[best]) for part in (ends, excess, along, ends * missed, error))
+    best: tuple[float, ...] = (inf,)
+    for place, end in enumerate(ends, 1):
+        if best[-1] < (2.0 * noise * end) ** 2:
+            break  # each longer one has more noise than that alone
+        beyond, excess, unknown = _tail(parts, from_counts, place, deviation, put_back == 1.0)
+        missed = (UNEVEN if put_back else MISSED) * excess * beyond
+        along = np.hypot(UNEVEN * excess, unknown)
+        lost = (missed**2 + (unknown * beyond) ** 2) / size
+        excess *= put_back
+        error = (lost + (2.0 * (1.0 + excess) * noise) ** 2) * end**2
+        if place == 1 or error < best[-1]:
+            best = end, excess, along, end * missed, error
+    return tuple(map(float, best))
 
 
 def _tail(

@@ -71,7 +71,7 @@ def predicted(oracle, contexts):
     return oracle.predict(rows).reshape(shape)
 
 
-def optimistic(region, contexts, available, bonuses, features=None, rule=shares):
+def optimistic(region, contexts, available, bonuses, features=np.asarray, rule=shares):
     """Probabilities by mean rewards with a bonus in proportion to their widths.
 
     The largest of them is played, and actions that are equally good share the plays, unless there
@@ -85,13 +85,13 @@ def optimistic(region, contexts, available, bonuses, features=None, rule=shares)
     available : ndarray of bool of shape (n_rounds, n_actions) or None
     bonuses : sequence of float
         Equally likely factors of the width.
-    features : callable, default=None
+    features : callable, default=np.asarray
         Puts rows into the coordinates of the weights.
     rule : callable, default=shares
         Probabilities by an index, and by what is available, along axis 1.
     """
     rows, shape = flat(contexts)
-    bounds = region.bounds(rows if features is None else features(rows))
+    bounds = region.bounds(features(rows))
     mask = np.ones(shape, dtype=bool) if available is None else available
     means, widths = (np.broadcast_to(bound.reshape(shape), mask.shape) for bound in bounds)
     chances = np.empty(mask.shape)
