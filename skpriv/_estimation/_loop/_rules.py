@@ -134,7 +134,8 @@ ROWS_AND_CLIPS = (1.5, 1.75), (2.5, 2.5)
 # (docs/evidence/few_records.md).
 FEW_LIMIT = 0.55
 # Powers of the precision up to which means of counts have room, of usual estimands and of a
-# declared likelihood, whose noise is that of its own equation (docs/evidence/glm.md).
+# declared likelihood, whose noise is that of its own equation: the second one from the larger
+# resolution of CERTIFIED on, since slopes of fewer records lose more by it (docs/evidence/glm.md).
 MEAN_ROOM = 1.0 / 3.0, 0.5
 
 
@@ -253,6 +254,7 @@ class Rules:
         few_records = N < enough
         # If noise hides typical eigenvalues, one look at the Gram matrix tells as much as slopes
         one_look = link.linear and resolution < RESOLVED / 8.0
+        of_mean_room = float(np.interp(textbook * resolution, CERTIFIED, MEAN_ROOM))
         k, length = _clip_and_length(p, N, precision, clip, link, sqrt(noisy))
 
         # Shares of the budget, for the target first
@@ -307,7 +309,7 @@ class Rules:
             clip=k,
             length=min(1.0, max(length, sqrt(p / n))),
             shortest=sqrt(noisy),
-            mean_room=max(1.0, precision ** MEAN_ROOM[textbook]),
+            mean_room=max(1.0, precision**of_mean_room),
             asks_cut=resolution >= CERTIFIED[textbook and link.linear],
             bends=not link.linear,
             subset=part_needed(n, SUBSET_RESOLUTIONS[0 if ranged else 1] / resolution),

@@ -38,5 +38,8 @@ def test_each_question_has_two_users_or_only_the_mean_is_asked(n, effective_reco
 
 
 def test_means_of_a_declared_likelihood_have_more_room():
-    rooms = [Rules.of(60_000, 9, 14_200.0, link=Log(), textbook=t).mean_room for t in (False, True)]
-    assert rooms == pytest.approx([2.687, 4.396], rel=0.01)
+    """From few records on to many, as powers of the precision."""
+    for n, declared in ((60_000, 0.5), (2_000, 1.0 / 3.0)):
+        for textbook, power in ((False, 1.0 / 3.0), (True, declared)):
+            rules = Rules.of(n, 9, 0.2366 * n, link=Log(), textbook=textbook)
+            assert rules.mean_room == pytest.approx((0.2366 * (n / 9.0) ** 0.5) ** power)
