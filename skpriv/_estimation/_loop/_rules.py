@@ -254,7 +254,9 @@ class Rules:
         few_records = N < enough
         # If noise hides typical eigenvalues, one look at the Gram matrix tells as much as slopes
         one_look = link.linear and resolution < RESOLVED / 8.0
-        of_mean_room = float(np.interp(textbook * resolution, CERTIFIED, MEAN_ROOM))
+        room_power = (
+            float(np.interp(resolution, CERTIFIED, MEAN_ROOM)) if textbook else MEAN_ROOM[0]
+        )
         k, length = _clip_and_length(p, N, precision, clip, link, sqrt(noisy))
 
         # Shares of the budget, for the target first
@@ -309,7 +311,7 @@ class Rules:
             clip=k,
             length=min(1.0, max(length, sqrt(p / n))),
             shortest=sqrt(noisy),
-            mean_room=max(1.0, precision**of_mean_room),
+            mean_room=max(1.0, precision**room_power),
             asks_cut=resolution >= CERTIFIED[textbook and link.linear],
             bends=not link.linear,
             subset=part_needed(n, SUBSET_RESOLUTIONS[0 if ranged else 1] / resolution),
