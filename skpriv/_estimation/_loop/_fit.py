@@ -465,8 +465,7 @@ class LoopFit(Released):
                 roots = np.sqrt(held)
                 square = step @ slope @ step
                 of_noise = noise * (roots**-2.0).sum()
-                more = sqrt(2.0 / len(values)) * bool(pooled.far)
-                square = max(square - of_noise, 0.0) + more * of_noise
+                square = beside_noise(square, of_noise, len(values), bool(pooled.far))
                 others.append((1.0 / part - 1.0) * sqrt(square / len(values)) * vectors / roots)
         # 4. The mean and the length that were asked move the solution, and its errors with it
         if self.mean is not None and kind == FUNCTION:
@@ -609,3 +608,13 @@ class LoopFit(Released):
         else:
             centre, half = self.law(confidence_level=confidence_level).interval(points)
         return self.location + centre, half
+
+
+def beside_noise(square: float, of_noise: float, size: int, far: bool) -> float:
+    """Squared length of a step less that of its noise, in so many directions of equal noise.
+
+    Where the slope of far rows was added it is one deviation of the noise's square larger, which is
+    its mean times sqrt(2 / size).
+    """
+    least = of_noise * sqrt(2.0 / size) if far else 0.0
+    return max(square - of_noise, 0.0) + least

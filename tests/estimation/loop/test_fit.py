@@ -13,7 +13,7 @@ from skpriv._estimation._loop._score import CUBE, CUT, ScoreEquation
 from skpriv._estimation._intervals import USUAL_QUANTILE
 from skpriv._estimation._cells import Cells, noise_floor
 from skpriv._estimation._loop._far_rows import FarRows
-from skpriv._estimation._loop._fit import LoopFit, mean_slope
+from skpriv._estimation._loop._fit import LoopFit, beside_noise, mean_slope
 from skpriv._estimation._loop._law import inversion_excess
 from skpriv._estimation._loop._score import Line
 from skpriv._estimation._loop._whitening import Pool
@@ -292,3 +292,10 @@ def test_along_a_rare_cell_the_noise_of_the_line_is_that_of_the_steps():
     near, far = (np.diagonal(back @ part @ back.T) for part in (near, far))
     assert far[0] / near[0] == pytest.approx(1e4, rel=0.1)
     assert far[1] == pytest.approx(near[1], rel=1e-6)
+
+
+def test_a_step_beside_the_slope_of_far_rows_counts_a_deviation_of_its_noise():
+    """The square of 4 normal variables of variance 2: mean 8, standard deviation sqrt(2 * 4) 2."""
+    for far, more in ((False, 0.0), (True, np.sqrt(2.0 * 4.0) * 2.0)):
+        assert beside_noise(20.0, 8.0, 4, far) == pytest.approx(12.0 + more)
+        assert beside_noise(3.0, 8.0, 4, far) == pytest.approx(more)
