@@ -216,7 +216,7 @@ class Reports(Rounds):
         elif self._n_features != n_features:
             raise ValueError(
                 "the report has another number of features than the first one, or, where "
-                "n_features is None, more than 1,000."
+                f"n_features is None, more than {MOST_UNTOLD:,}."
             )
 
     @property

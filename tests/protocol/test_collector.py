@@ -166,6 +166,18 @@ def test_forged_reports_are_refused_in_words_or_are_reports():
         assert np.isfinite(collector.result().coef_).all()
 
 
+def test_the_first_report_may_tell_a_thousand_features_and_no_more():
+    for n_features, refused in ((1001, True), (1000, False)):
+        collector = Collector(model(), 30, 0)
+        sent = report(collector.task, np.zeros(n_features), 0.0, user=0)
+        if refused:
+            with pytest.raises(ValueError, match="more than 1,000"):
+                collector.add(0, sent)
+        else:
+            collector.add(0, sent)
+        assert collector.n_answers == 1 - refused
+
+
 def test_a_file_without_a_collection(tmp_path):
     with pytest.raises(ValueError, match="no collection"):
         Collector.load(tmp_path / "empty.db")
