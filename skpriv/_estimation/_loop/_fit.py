@@ -613,8 +613,8 @@ class LoopFit(Released):
 def beside_noise(square: float, of_noise: float, size: int, far: bool) -> float:
     """Squared length of a step less that of its noise, in so many directions of equal noise.
 
-    Where the slope of far rows was added it is one deviation of the noise's square larger, which is
-    its mean times sqrt(2 / size).
+    It is one deviation of the noise's square larger if the slope of far rows was added: the mean of
+    that square times sqrt(2 / size).
     """
     least = of_noise * sqrt(2.0 / size) if far else 0.0
     return max(square - of_noise, 0.0) + least
