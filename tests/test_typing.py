@@ -57,7 +57,7 @@ REFUSED = [  # a text that is none of the choices
 STRICT = {
     *("skpriv" + f".{room}" * bool(room) for room in ["", *ROOMS] if room != "metrics"),
     "skpriv.exceptions", "skpriv._compat", "skpriv._sqlite", "skpriv._stored", "skpriv.metrics.*",
-    "skpriv._estimation.*", "skpriv.bandits._policy._visits", "skpriv.privacy.*",
+    "skpriv._estimation.*", "skpriv.bandits.*", "skpriv.privacy.*",
     "skpriv.preprocessing.*", "skpriv.protocol.*", "skpriv.records.*", "skpriv._linalg",
     "skpriv._printing", "skpriv._codec", "skpriv.audit._runs", "skpriv.audit._tape",
 }  # fmt: skip

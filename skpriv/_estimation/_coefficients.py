@@ -211,7 +211,7 @@ class CoefficientLaw:
     matrix, shift : ndarray of shape (q, n_coefficients) and (q,)
         The sums that are estimated are ``matrix @ coefficients + shift``. Those of a model are its
         coefficients, then the intercept (0 without error if there is none).
-    n : int
+    n : float
         Number of records.
     estimand : str
         What is estimated, in a few words. It may hold texts of the user, such as labels.
@@ -234,7 +234,7 @@ class CoefficientLaw:
     source: LawSource
     matrix: np.ndarray
     shift: np.ndarray
-    n: int
+    n: float
     estimand: str = "least-squares line of the clipped rows and targets"
     ratio: str = ""
     classes: int = 0
@@ -245,7 +245,7 @@ class CoefficientLaw:
     compared: str = ""
 
     @classmethod
-    def of(cls, source: LawSource, size: int, n: int, **words: Any) -> "CoefficientLaw":
+    def of(cls, source: LawSource, size: int, n: float, **words: Any) -> "CoefficientLaw":
         """The law of all coefficients of a source, so many, with further fields."""
         return cls(source, np.eye(size), np.zeros(size), n, **words)
 
@@ -349,7 +349,7 @@ def _resolved(equations: "NormalEquations") -> bool:
     return equations.resolution >= MIN_RESOLUTION_FOR_COEFFICIENTS
 
 
-def few_rows(scale: float, square_kept: np.ndarray, n: int) -> str:
+def few_rows(scale: float, square_kept: np.ndarray, n: float) -> str:
     """The words about cells that may be empty.
 
     Parameters
@@ -358,7 +358,7 @@ def few_rows(scale: float, square_kept: np.ndarray, n: int) -> str:
         Noise that hides a cell.
     square_kept : ndarray of shape (n_cells,)
         Square of a row along the direction of each cell that it is in.
-    n : int
+    n : float
         Number of rows.
     """
     enough = enough_rows(scale, square_kept, n)
@@ -366,7 +366,7 @@ def few_rows(scale: float, square_kept: np.ndarray, n: int) -> str:
     return FEW_ROWS.format(words) if scale else NO_ROWS
 
 
-def enough_rows(scale: float, square_kept: np.ndarray, n: int) -> float:
+def enough_rows(scale: float, square_kept: np.ndarray, n: float) -> float:
     """Rows with which any of these cells is told from an empty one in nine of ten fits; or inf."""
     enough = NINE_OF_TEN * scale / square_kept.min()
     return n * enough if enough < 1.0 else inf

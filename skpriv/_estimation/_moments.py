@@ -58,8 +58,8 @@ class NormalEquations:
         Noisy sum e_i e_i'.
     square : float
         Noisy sum r_i^2.
-    n : int
-        Number of records in the sums.
+    n : float
+        Number of records in the sums, or an estimate of it.
     symmetric : bool
         Whether the noise of ``design`` is GOE (else independent on all entries).
     design_scale, target_scale, gram_scale : float
@@ -94,7 +94,7 @@ class NormalEquations:
     target: np.ndarray
     gram: np.ndarray
     square: float
-    n: int
+    n: float
     symmetric: bool
     design_scale: float
     target_scale: float

@@ -1,7 +1,7 @@
 """Policies as learners of coba."""
 
-from typing import Any
-from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
 from numbers import Real
 
 import numpy as np
@@ -9,6 +9,9 @@ from sklearn.base import clone
 from sklearn.feature_extraction import FeatureHasher
 
 from ..records import floats
+
+if TYPE_CHECKING:
+    from .._contracts import Array
 
 
 class CobaLearner:
@@ -68,7 +71,7 @@ class CobaLearner:
         given = self.policy.get_params(deep=False)
         return {"family": type(self.policy).__name__, **{key: str(given[key]) for key in given}}
 
-    def predict(self, context: Any, actions: Any) -> tuple[Any, float, dict]:
+    def predict(self, context: Any, actions: Any) -> tuple[Any, float, dict[str, Any]]:
         """Choose one of the actions.
 
         Parameters
@@ -131,7 +134,9 @@ class CobaLearner:
             raise ValueError("unknown action: it is none of those that predict was offered.")
         self.policy_.update(contexts, [same.index(True)], [reward])
 
-    def _contexts(self, context, actions):
+    def _contexts(
+        self, context: Sequence[float], actions: list[list[float] | tuple[int, ...]]
+    ) -> "Array":
         """Features of one round, as `policy.act` takes them."""
         x = np.concatenate([[1.0], self._vector(context)])
         if not self.policy_.shared:
@@ -142,7 +147,7 @@ class CobaLearner:
             rows = np.array([self._vector(action) for action in actions])
         return np.einsum("ka,x->kax", rows, x).reshape(1, len(actions), -1)
 
-    def _vector(self, item):
+    def _vector(self, item: Any) -> "Array":
         if item is None:
             return np.empty(0)
         if isinstance(item, str):
@@ -159,7 +164,7 @@ class CobaLearner:
         )
 
 
-def _equal(one, other):
+def _equal(one: list[float] | tuple[int, ...], other: list[float] | tuple[int, ...]) -> bool:
     try:
         return bool(np.all(one == other))
     except Exception:  # objects that cannot be compared

@@ -1,10 +1,11 @@
 """A bandit whose arms are bandits: model selection among private policies."""
 
+from collections.abc import Iterator
 import uuid
 from contextlib import contextmanager
 from dataclasses import field
 from math import inf, pi, sqrt
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -17,6 +18,9 @@ from .._stored import stored_in_policies
 from ..privacy import Budget, Guarantee, Trust, open_stream, parallel_part
 from ._policy._base import NO_LIMIT, BasePolicy
 from ._ucb._running import GrowingTimes
+
+if TYPE_CHECKING:
+    from .._contracts import Array
 
 # code -> paper (Cutkosky, Das and Purohit 2020, as in "Improved rate for locally differentially
 # private linear bandits", Algorithm 2):
@@ -113,7 +117,7 @@ class BanditCombiner(BasePolicy):
     1
     """
 
-    policies: list | tuple = field(kw_only=False)
+    policies: list[Any] | tuple[Any, ...] = field(kw_only=False)
     epsilon: Epsilon = 1.0
     delta: Delta = 1e-6
     regret_bounds: ArrayLike | None = None
@@ -128,7 +132,7 @@ class BanditCombiner(BasePolicy):
     _starts_as_it_acts = True
 
     @property
-    def rounds_until_update_(self) -> int:
+    def rounds_until_update_(self) -> Any:
         """Public number of further rounds in which the policy will not change."""
         if not self._has_begun:
             return 1
@@ -154,10 +158,10 @@ class BanditCombiner(BasePolicy):
         return [report for report in found if report is not None]
 
     @property
-    def _period(self):
+    def _period(self) -> int:
         return GrowingTimes.even(self.update_every, self.horizon).every
 
-    def _start(self, n_phi):
+    def _start(self, n_phi: int) -> None:
         if not self.policies:
             raise ValueError("policies must have at least one policy.")
         for policy in self.policies:
@@ -176,7 +180,7 @@ class BanditCombiner(BasePolicy):
         self.active_ = np.ones(count, dtype=bool)
         self.choice_ = 0
         self._partition = uuid.uuid4().hex
-        self._waiting = []  # policy of each round without a reward so far, in order
+        self._waiting: list[int] = []  # policy of each round without a reward so far, in order
         self._block = np.zeros(count, dtype=np.intp)  # rounds since the last choice
         self._read = np.zeros(count)  # noisy totals at the last choice
         self._noise = self._noise_state()
@@ -184,7 +188,7 @@ class BanditCombiner(BasePolicy):
         self._open_stream(0)
         self._choose_policy()
 
-    def _open_stream(self, player):
+    def _open_stream(self, player: int) -> None:
         """Open, hence charge, the sum of the noisy rewards of a policy's users."""
         if player in self._streams:
             return
@@ -196,7 +200,7 @@ class BanditCombiner(BasePolicy):
             stream = open_stream("local", query, budget, NO_LIMIT, self._noise, name)
             self._streams[player] = stream.number(self._numbering.part(f"rewards {player}"))
 
-    def _checked(self, name, default, shape):
+    def _checked(self, name: str, default: Any, shape: tuple[int, ...]) -> np.ndarray:
         value = getattr(self, name)
         array = np.asarray(default if value is None else value, dtype=float)
         if array.shape != shape:
@@ -245,18 +249,18 @@ class BanditCombiner(BasePolicy):
             finally:
                 del self._given_players
 
-    def _checked_users(self, users, n_rounds):
+    def _checked_users(self, users: list[str] | None, n_rounds: int) -> None:
         if users is not None:
             raise ValueError(NO_PERSONS)
 
-    def _begin_policy(self, player):
+    def _begin_policy(self, player: int) -> None:
         """Begin a policy unless it has begun: charged once, in whatever copy it begins again."""
         policy = self.policies_[player]
         if not policy._has_begun:
             with self._handed_over(player), policy._numbering.once("start"):
                 policy._begin(self.n_actions_, self.n_features_in_)
 
-    def _act(self, contexts, available, rng):
+    def _act(self, contexts: np.ndarray, available: Any, rng: np.random.RandomState) -> Any:
         self._begin_policy(self.choice_)
         with self._handed_over(self.choice_):
             acted = self.policies_[self.choice_].act(contexts, available, return_propensities=True)
@@ -264,12 +268,12 @@ class BanditCombiner(BasePolicy):
         self._waiting += [self.choice_] * len(contexts)
         return acted
 
-    def _chances(self, contexts, available):
+    def _chances(self, contexts: np.ndarray, available: Any) -> "Array":
         self._begin_policy(self.choice_)
         with self._handed_over(self.choice_):
             return self.policies_[self.choice_].probabilities(contexts, available)
 
-    def _players(self, n):
+    def _players(self, n: int) -> np.ndarray:
         """Policy that chose the action, of each of these rounds."""
         if self._given_players is None:
             return np.array((self._waiting[:n] + [self.choice_] * n)[:n], dtype=np.intp)
@@ -280,14 +284,14 @@ class BanditCombiner(BasePolicy):
             raise ValueError(f"players must be indices of the {count} policies, of shape ({n},).")
         return players
 
-    def _pay(self, n_rounds):
+    def _pay(self, n_rounds: int) -> None:
         """Open, hence charge, what the rounds need, or refuse them while nothing has changed."""
         self._check_sums(n_rounds)
         for player in np.unique(self._players(n_rounds)).tolist():
             self._open_stream(player)
             self._begin_policy(player)
 
-    def _update(self, rows, rewards):
+    def _update(self, rows: np.ndarray, rewards: np.ndarray) -> None:
         start = 0
         failure = None
         players = self._players(len(rewards))
@@ -308,7 +312,9 @@ class BanditCombiner(BasePolicy):
         if failure is not None:
             raise failure
 
-    def _credit(self, player, rows, rewards):
+    def _credit(
+        self, player: int, rows: np.ndarray, rewards: np.ndarray
+    ) -> tuple[int, BaseException | None]:
         """Give rounds to the policy that acted in them; return how many it took, and what failed.
 
         A policy that fails says by its number of rounds which ones it has taken, unless it was
@@ -331,12 +337,12 @@ class BanditCombiner(BasePolicy):
         return taken, failure
 
     @contextmanager
-    def _handed_over(self, player):
+    def _handed_over(self, player: int) -> Iterator[None]:
         """Charge for the users of one policy: no user is served by two."""
         with self._accounting(), parallel_part(player, partition=self._partition):
             yield
 
-    def _close_block(self):
+    def _close_block(self) -> None:
         """Count noisy rewards of a block, drop policies that break their claims, choose anew."""
         for i in np.flatnonzero(self._block):
             n = self._block[i]
@@ -352,7 +358,7 @@ class BanditCombiner(BasePolicy):
         self._block[:] = 0
         self._choose_policy()
 
-    def _claims(self):
+    def _claims(self) -> "Array":
         """Regret bounds plus deviations of the sums of the noisy rewards, after T(i, t) rounds."""
         n = np.maximum(self._counts, 1.0)
         variance = 1.0 + self._streams[0].noise.scale ** 2
@@ -360,7 +366,7 @@ class BanditCombiner(BasePolicy):
         union = np.log(pi**2 * n**2 * len(n) / (3.0 * failure))
         return self._bounds[:, 0] * n ** self._bounds[:, 1] + np.sqrt(2.0 * variance * n * union)
 
-    def _choose_policy(self):
+    def _choose_policy(self) -> None:
         """Policy of the largest U(i, t - 1); one that was never played comes first.
 
         U is an upper bound on a mean reward, which is at most 1. The published one adds at most 1

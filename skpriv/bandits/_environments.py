@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import field
 from math import sqrt
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.signal import lfilter
@@ -13,6 +13,9 @@ from .._linalg import norm_of
 from .._parameters import parameters
 from ..records import finite_numbers
 from ._policy._draws import in_blocks
+
+if TYPE_CHECKING:
+    from .._contracts import Array
 
 CONTEXTS = ("gaussian", "sphere", "fixed")
 
@@ -53,14 +56,14 @@ class Environment(ABC):
         return started
 
     @property
-    def _state(self):
+    def _state(self) -> Any:
         """What was drawn; of an environment that was not started, it is always the same."""
         if not hasattr(self, "_drawn"):
             self._drawn = self._draw(np.random.default_rng(0))
         return self._drawn
 
     @abstractmethod
-    def _draw(self, rng):
+    def _draw(self, rng: np.random.Generator) -> Any:
         """Draw what is random about the environment."""
 
     def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -103,26 +106,26 @@ class Environment(ABC):
         return self._noisy(chosen(means, actions), rng)
 
     @abstractmethod
-    def _rounds(self, n_rounds, rng):
+    def _rounds(self, n_rounds: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Draw contexts and mean rewards of rounds."""
 
-    def _noisy(self, means, rng):
+    def _noisy(self, means: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw rewards of these means."""
         return means
 
 
-def chosen(means, actions):
+def chosen(means: np.ndarray, actions: np.ndarray) -> "Array":
     """Means of the chosen actions."""
     return means[np.arange(len(actions)), actions]
 
 
-def directions(shape, rng):
+def directions(shape: int | tuple[int, ...], rng: np.random.Generator) -> "Array":
     """Vectors that are uniform on the unit sphere."""
     vectors = rng.standard_normal(shape)
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
-def ball_contexts(kind, shape, rng):
+def ball_contexts(kind: str, shape: tuple[int, int, int], rng: np.random.Generator) -> "Array":
     """Independent contexts in the unit ball, or on the sphere."""
     if kind == "sphere":
         return directions(shape, rng)
@@ -185,11 +188,11 @@ class LinearEnvironment(Environment):
         return (-reach - 3.0 * self.noise, reach + 3.0 * self.noise)
 
     @property
-    def coef_(self) -> np.ndarray:
+    def coef_(self) -> "Array":
         """Coefficients of the run."""
         return self._state[0]
 
-    def _draw(self, rng):
+    def _draw(self, rng: np.random.Generator) -> Any:
         shape = (self.n_actions, self.n_features)
         arms = None
         if not isinstance(self.contexts, str):
@@ -201,7 +204,7 @@ class LinearEnvironment(Environment):
             arms = directions(shape, rng)
         return coef, arms
 
-    def _rounds(self, n_rounds, rng):
+    def _rounds(self, n_rounds: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         coef, arms = self._state
         shape = (n_rounds, self.n_actions, self.n_features)
         if arms is not None:
@@ -209,10 +212,10 @@ class LinearEnvironment(Environment):
         contexts = ball_contexts(self.contexts, shape, rng)
         return contexts, self._mean(contexts @ coef)
 
-    def _mean(self, values):
+    def _mean(self, values: np.ndarray) -> np.ndarray:
         return np.clip(values, -1.0, 1.0) if self.noise == "bernoulli" else values
 
-    def _noisy(self, means, rng):
+    def _noisy(self, means: np.ndarray, rng: np.random.Generator) -> "Array":
         if self.noise == "bernoulli":
             return np.where(rng.random(len(means)) < (1.0 + means) / 2.0, 1.0, -1.0)
         return means + self.noise * rng.standard_normal(len(means))
@@ -279,11 +282,11 @@ class SparseLinearEnvironment(Environment):
         return (-reach, reach)
 
     @property
-    def coef_(self) -> np.ndarray:
+    def coef_(self) -> "Array":
         """Coefficients of the run."""
         return self._state
 
-    def _draw(self, rng):
+    def _draw(self, rng: np.random.Generator) -> Any:
         if not -1.0 < self.correlation < 1.0:
             raise ValueError(f"correlation={self.correlation!r} must lie in (-1, 1).")
         if self.noise_law not in ("gaussian", "uniform"):
@@ -295,7 +298,7 @@ class SparseLinearEnvironment(Environment):
         coef[:size] = (0.5 + 0.5 * rng.random(size)) * np.where(rng.random(size) < 0.5, -1.0, 1.0)
         return coef
 
-    def _rounds(self, n_rounds, rng):
+    def _rounds(self, n_rounds: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         contexts = rng.standard_normal((n_rounds, self.n_actions, self.n_features))
         rho = self.correlation
         if rho != 0.0:
@@ -306,7 +309,7 @@ class SparseLinearEnvironment(Environment):
         (support,) = np.nonzero(self.coef_)
         return contexts, contexts[:, :, support] @ self.coef_[support]
 
-    def _noisy(self, means, rng):
+    def _noisy(self, means: np.ndarray, rng: np.random.Generator) -> "Array":
         if self.noise_law == "uniform":
             draws = 2.0 * rng.random(len(means)) - 1.0
         else:
@@ -354,7 +357,7 @@ class SupervisedEnvironment(Environment):
     bounds_rewards = (0.0, 1.0)
 
     @property
-    def classes_(self) -> np.ndarray:
+    def classes_(self) -> "Array":
         """Labels of the actions."""
         return self._state["classes"]
 
@@ -364,17 +367,17 @@ class SupervisedEnvironment(Environment):
         return len(self.classes_)
 
     @property
-    def n_features(self) -> int:
+    def n_features(self) -> Any:
         """Number of features of the contexts."""
         return self._state["X"].shape[1] * (self.n_actions if self.blocks else 1)
 
-    def _draw(self, rng):
+    def _draw(self, rng: np.random.Generator) -> Any:
         X = finite_numbers(self.X, "X", (None, None))
         y = finite_numbers(self.y, "y", X.shape[:1])
         classes, labels = np.unique(y, return_inverse=True)
         return {"X": X, "labels": labels, "classes": classes, "order": np.array([], dtype=np.intp)}
 
-    def _rounds(self, n_rounds, rng):
+    def _rounds(self, n_rounds: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         state = self._state
         order = state["order"]
         while len(order) < n_rounds:

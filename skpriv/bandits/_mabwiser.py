@@ -1,12 +1,15 @@
 """Policies with the methods of MABWiser."""
 
 from contextlib import suppress
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
 from ..records import silence
+
+if TYPE_CHECKING:
+    from ._policy._base import BasePolicy
 
 
 class MABWiserAdapter:
@@ -113,7 +116,7 @@ class MABWiserAdapter:
         chosen = [arms[action] for action in self.policy_.act(contexts)]
         return chosen[0] if len(chosen) == 1 else chosen
 
-    def _fresh(self):
+    def _fresh(self) -> Any:
         policy = clone(self.policy)
         arms = list(self.arms)
         if len(set(arms)) < len(arms) or not arms:
@@ -129,7 +132,9 @@ class MABWiserAdapter:
             raise ValueError(f"the policy has n_actions={policy.n_actions}, but arms={arms!r}.")
         return policy
 
-    def _learn(self, policy, decisions, rewards, contexts):
+    def _learn(
+        self, policy: "BasePolicy", decisions: Any, rewards: np.ndarray, contexts: np.ndarray
+    ) -> Self:
         """Let a policy learn from rounds; if that raises, the adapter is what it was before."""
         positions = {arm: i for i, arm in enumerate(self.arms)}
         policy.update(contexts, [_position(positions, arm) for arm in decisions], rewards)
@@ -138,7 +143,7 @@ class MABWiserAdapter:
 
 
 @silence()
-def _position(positions, arm):
+def _position(positions: dict[Any, int], arm: Any) -> float:
     """Number of an arm, NaN if it is unknown: decisions are private, and refused with rewards."""
     with suppress(Exception):  # an object that cannot be a key of a dictionary
         return positions.get(arm, np.nan)

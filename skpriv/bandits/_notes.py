@@ -1,11 +1,16 @@
 """What a policy says of its bounds and weights, by released moments and their noise alone."""
 
 from math import sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..privacy import TOLD_ABOVE
 from ._ucb._sums import mean_square
+
+if TYPE_CHECKING:
+    from .._estimation._moments import NormalEquations
+    from .._estimation._public_maps import RecordMap
 
 FULL = 0.95  # least mean square length of rows of which most have the largest length
 # Least part of it that is of one feature, which is then 5 times as long as all others
@@ -13,7 +18,7 @@ NEARLY_ALL = 0.96
 OF_A_TENTH = 0.01 / 3.0  # variance of rewards that are spread evenly over a tenth of [-1, 1]
 
 
-def moment_notes(equations, maps, n_blocks):
+def moment_notes(equations: "NormalEquations", maps: "RecordMap", n_blocks: int) -> list[str]:
     """Sentences about what the moments of the rounds exclude by three deviations of their noise.
 
     Parameters

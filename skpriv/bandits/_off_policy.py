@@ -1,7 +1,7 @@
 """Private value of a policy, from logs of another one that acted at random."""
 
 from math import sqrt
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from .._stored import frozen
 from ..privacy import ROUNDING, Budget, Query, open_stream
 from ..records import check_shape, floats, public_shape
 from ._policy._actions import known_actions
+
+if TYPE_CHECKING:
+    from .._contracts import Array
 
 VALUE_WEIGHT = 1.5  # of t^2 beside t: free, see ValueQuery
 # Of u^2 beside u in FilledQuery: 6% of noise for the variances of both ends, which count least.
@@ -54,16 +57,16 @@ class WeightedRewards:
     max_weight: float
 
     @property
-    def middle(self):
+    def middle(self) -> float:
         """Middle of the range of the rewards, whose ends may be so large that their sum is none."""
         return self.low / 2.0 + self.high / 2.0
 
     @property
-    def bound(self):
+    def bound(self) -> float:
         """Largest distance of a weighted reward from the middle, by which terms are divided."""
         return self.max_weight * (self.high / 2.0 - self.low / 2.0)
 
-    def sides(self, X, y):
+    def sides(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """u = w (r - low) / c and v = w (high - r) / c, c = max_weight (high - low), of each round.
 
         They are clipped, whatever a row holds. Both factors are divided by their bounds first: a
@@ -89,7 +92,7 @@ class ValueQuery(WeightedRewards, Query):
     shape = (2,)
     sensitivity = 2.0 * ROUNDING
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rounds."""
         t = np.subtract(*self.sides(X, y))
         return np.array([t.sum(), VALUE_WEIGHT * (t @ t)])
@@ -111,7 +114,7 @@ class FilledQuery(WeightedRewards, Query):
     shape = (4,)
     sensitivity = sqrt(4.0 + 2.0 * SQUARE_WEIGHT**2) * ROUNDING
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rounds."""
         u, v = self.sides(X, y)
         sums = [(u - v).sum(), sqrt(3.0) * (u + v).sum()]
@@ -224,7 +227,9 @@ def private_off_policy_value(
     return PrivateValue(*map(float, found))
 
 
-def _unclipped(query, means, sigma, n, quantile):
+def _unclipped(
+    query: Any, means: np.ndarray, sigma: float, n: int, quantile: float
+) -> PrivateValue:
     """Value and interval where no ratio is clipped, from means of n rounds and their noise."""
     mean = np.clip(means[0], -1.0, 1.0)
     square = (means[1] + quantile * sigma) / VALUE_WEIGHT
@@ -235,7 +240,7 @@ def _unclipped(query, means, sigma, n, quantile):
     return PrivateValue(value, value - width, value + width, share)
 
 
-def _filled(query, means, sigma, n, quantile):
+def _filled(query: Any, means: np.ndarray, sigma: float, n: int, quantile: float) -> PrivateValue:
     """Value, and an interval between the extremes of what is missing; from the same."""
     range_y = query.low, query.high
     noise = sigma**2 / 3.0  # of u and v: (1 + 1 / 3) / 4
@@ -256,7 +261,9 @@ def _filled(query, means, sigma, n, quantile):
     )
 
 
-def _check_shapes(target, actions, rewards, propensities):
+def _check_shapes(
+    target: np.ndarray, actions: np.ndarray, rewards: Any, propensities: np.ndarray
+) -> None:
     """Refuse shapes, which are public, that do not fit."""
     shape = public_shape(target)
     n = shape[:1]
@@ -270,7 +277,7 @@ def _check_shapes(target, actions, rewards, propensities):
         raise ValueError("target must have shape (n_rounds,) or (n_rounds, n_actions).")
 
 
-def _weights(target, actions, propensities):
+def _weights(target: np.ndarray, actions: np.ndarray, propensities: np.ndarray) -> "Array":
     """Ratios of probabilities of all rounds, of shape (n_rounds, 1); whatever the values are."""
     if target.ndim == 1:
         played = (target == actions).astype(float)

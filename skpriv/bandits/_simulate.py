@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -17,6 +17,10 @@ from .._progress import progress
 from ._policy._run import MAX_SEED
 from ._environments import chosen
 
+if TYPE_CHECKING:
+    from ._environments import Environment
+    from ._policy._base import BasePolicy
+
 # Contexts of a block of rounds have at most so many numbers, which take 64 megabytes.
 BLOCK_NUMBERS = 2**23
 
@@ -24,7 +28,7 @@ BLOCK_NUMBERS = 2**23
 class SimulationResult(Bunch):
     """What `simulate` returns: a dictionary whose entries are attributes too."""
 
-    def to_frame(self):
+    def to_frame(self) -> Any:
         """Long table of the regret, with columns policy, run, round, regret and reward.
 
         Returns
@@ -42,7 +46,7 @@ class SimulationResult(Bunch):
 
 @validated
 def simulate(
-    policies: list | tuple | dict,
+    policies: list[Any] | tuple[Any, ...] | dict[str, Any],
     env: Any,
     horizon: Count = 10_000,
     n_runs: Count = 1,
@@ -126,10 +130,10 @@ def simulate(
     )
 
 
-def _named(policies):
+def _named(policies: Any) -> "dict[str, BasePolicy]":
     if isinstance(policies, Mapping):
         return dict(policies)
-    named: dict = {}
+    named: dict[str, Any] = {}
     for policy in policies:
         name = type(policy).__name__
         same = sum(type(other).__name__ == name for other in named.values())
@@ -137,13 +141,20 @@ def _named(policies):
     return named
 
 
-def _records(horizon, n_records):
+def _records(horizon: int, n_records: int | None) -> np.ndarray:
     if n_records is None or n_records >= horizon:
         return np.arange(1, horizon + 1)
     return np.unique(np.geomspace(1.0, horizon, n_records).round().astype(np.int64))
 
 
-def _run(policies, env, horizon, rounds, seed, seeded):
+def _run(
+    policies: "list[BasePolicy]",
+    env: Any,
+    horizon: int,
+    rounds: np.ndarray,
+    seed: Any,
+    seeded: bool,
+) -> list[Any]:
     """One run: totals of regret and reward, report and seconds of each policy."""
     start, contexts_seed, rewards_seed, policies_seed = seed.spawn(4)
     if hasattr(env, "start"):
@@ -166,7 +177,15 @@ def _run(policies, env, horizon, rounds, seed, seeded):
 class _Lane:
     """One policy in one run."""
 
-    def __init__(self, policy, env, seed, rng, rounds, seeded):
+    def __init__(
+        self,
+        policy: "BasePolicy",
+        env: "Environment",
+        seed: Any,
+        rng: np.random.Generator,
+        rounds: np.ndarray,
+        seeded: bool,
+    ) -> None:
         self.policy = clone(policy)
         self.env = env
         self.rng = rng
@@ -177,7 +196,7 @@ class _Lane:
         self.done = 0
         self.seconds = 0.0
 
-    def play(self, contexts, means):
+    def play(self, contexts: np.ndarray, means: np.ndarray) -> None:
         """Go through the rounds of a block, in chunks in which the policy does not change."""
         began = time.process_time()
         start = 0
@@ -196,7 +215,7 @@ class _Lane:
         self.seconds += time.process_time() - began
 
 
-def seed_all(policy, seed, seeded):
+def seed_all(policy: "BasePolicy", seed: Any, seeded: bool) -> None:
     """Seed everything random of a policy and of those that it has in a list.
 
     A secure policy is seeded only if ``seeded``.

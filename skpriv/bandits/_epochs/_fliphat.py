@@ -3,10 +3,12 @@
 from dataclasses import field
 from math import asin, inf, log, pi, sqrt
 from numbers import Real
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from sklearn.base import clone
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
+
+import numpy as np
 
 from ..._compat import HasMethods, Interval
 from ..._parameters import ArrayLike, Count, Delta, Epsilon, Positive, parameters
@@ -16,6 +18,9 @@ from .._policy._draws import uniform
 from ._oracles import SELECTION_SHARE, added, trust_of
 from ._policy import REFITS, EpochPolicy, EpochSchedule, Schedule
 
+if TYPE_CHECKING:
+    from ...privacy import Budget
+
 # Regressors of the references without privacy; any other one must be registered to be saved.
 for _regressor in (Lasso, LinearRegression, Ridge):
     stored_in_policies(_regressor)
@@ -24,7 +29,7 @@ for _regressor in (Lasso, LinearRegression, Ridge):
 SAMPLING_PART = 0.4
 
 
-def first_epoch(budget, n_nonzero_coefs, n_features):
+def first_epoch(budget: "Budget", n_nonzero_coefs: int, n_features: int) -> int:
     """Public length of the first epoch, which is played at random.
 
     Scores are about products of signs. One of m equal coefficients has a mean of c = (2 / pi)
@@ -127,14 +132,14 @@ class FLIPHAT(EpochPolicy):
         """Public number of rounds until the present epoch closes; 1 before there is one."""
         return super().rounds_until_update_ if self._has_begun else 1
 
-    def _make_schedule(self, n_phi):
+    def _make_schedule(self, n_phi: int) -> Any:
         if not isinstance(self.schedule, str) or self.schedule != "auto":
             return self.schedule
         budget = trust_of(self._split_oracle()).budget
         first = first_epoch(budget, self.n_nonzero_coefs, n_phi)
         return EpochSchedule(first=first, ratio=2.0 if self.forget else 1.5)
 
-    def _make_oracle(self):
+    def _make_oracle(self) -> Any:
         names = ("epsilon", "delta", "data_max", "n_nonzero_coefs", "bounds_y")
         given = {name: getattr(self, name) for name in names}
         # 0 says that the noise is to be reproducible; each epoch then gets a seed of its own.
@@ -193,10 +198,10 @@ class EpsilonGreedy(EpochPolicy):
 
     _forgets_rows = False
 
-    def _make_oracle(self):
+    def _make_oracle(self) -> Any:
         return self.regressor
 
-    def _choose(self, contexts, available):
+    def _choose(self, contexts: np.ndarray, available: np.ndarray | None) -> np.ndarray:
         everything = uniform(contexts, available)
         best = super()._choose(contexts, available)
         return self.exploration * everything + (1.0 - self.exploration) * best
@@ -255,10 +260,10 @@ class LassoBandit(EpochPolicy):
 
     _forgets_rows = False
 
-    def _make_oracle(self):
+    def _make_oracle(self) -> Any:
         return Lasso(fit_intercept=False, tol=1e-3)
 
-    def _fresh_oracle(self, epoch, n_rows):
+    def _fresh_oracle(self, epoch: int, n_rows: int) -> Any:
         d = max(self._n_phi, 2)
         penalty = 2.0 * self.alpha * sqrt((4.0 * log(n_rows) + 2.0 * log(d)) / n_rows)
         return clone(self._frozen).set_params(alpha=penalty)

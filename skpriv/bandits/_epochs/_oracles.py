@@ -1,6 +1,7 @@
 """Oracles of policies that learn by epochs: what they cost, how they are fitted, and from where."""
 
 from math import inf
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -13,6 +14,9 @@ from ...records import INVALID_VALUES
 from .._policy._report import divided_budget
 from .._ucb._sums import Region
 
+if TYPE_CHECKING:
+    from ...linear_model import IHTRegressor, SSPRegressor
+
 # Share of a sparse oracle's budget that is spent on selecting features, which counts most at first.
 SELECTION_SHARE = 0.55
 
@@ -23,7 +27,7 @@ NEEDED = {
 }
 
 
-def charged_report(oracle):
+def charged_report(oracle: Any) -> PrivacyReport | None:
     """Report of a fit that was charged, and refused its rows; None if it is not private."""
     trust = trust_of(oracle)
     if trust.exact:
@@ -33,12 +37,12 @@ def charged_report(oracle):
     return PrivacyReport(*stated, secure, charged=Cost.from_budget(trust.budget))
 
 
-def report_of(oracle):
+def report_of(oracle: Any) -> PrivacyReport | None:
     """Report of a fitted oracle; None if it is not private."""
     return oracle.privacy_report_ if isinstance(oracle, Oracle) else None
 
 
-def trust_of(oracle):
+def trust_of(oracle: Any) -> Trust:
     """Who is trusted by an oracle.
 
     An oracle is private only if it is an estimator of this package, or a subclass of one: what is
@@ -47,7 +51,7 @@ def trust_of(oracle):
     return oracle._trust if isinstance(oracle, Oracle) else Trust.of("none", Budget(inf, 0.0))
 
 
-def paid_in(oracle):
+def paid_in(oracle: Any) -> Any:
     """Currency in which each fit of an oracle is paid; None if it is not known before the fit."""
     if not isinstance(oracle, Oracle):
         return None
@@ -57,7 +61,7 @@ def paid_in(oracle):
     return None if can.amplifies or codebook else oracle.fit_currency
 
 
-def split_oracle(oracle, releases):
+def split_oracle(oracle: Any, releases: int) -> Any:
     """Oracle with its part of the budget: the costs of all fits that a person is in add up."""
     trust = trust_of(oracle)
     if releases == 1 or trust.exact:
@@ -66,7 +70,7 @@ def split_oracle(oracle, releases):
     return clone(oracle).set_params(epsilon=budget.epsilon, delta=budget.delta)
 
 
-def check_oracle(oracle, n_features):
+def check_oracle(oracle: Any, n_features: int) -> None:
     """Refuse now an oracle that cannot be fitted to so many features.
 
     Not when the first epoch closes.
@@ -91,7 +95,7 @@ def check_oracle(oracle, n_features):
             column_bounds(bounds, [], n_columns, name)
 
 
-def added(n_nonzero, n_features):
+def added(n_nonzero: int | None, n_features: int) -> tuple[int, int]:
     """Features that a sparse oracle selects in an epoch, and those that it keeps from the last.
 
     Noise grows with the square root of the number that are selected at once: a third of them is,
@@ -102,7 +106,7 @@ def added(n_nonzero, n_features):
     return new, n_nonzero - new
 
 
-def neutral_reward(oracle):
+def neutral_reward(oracle: Any) -> float:
     """Reward of a row of zeros from which an oracle learns nothing; see `_neutral_reward`.
 
     If the oracle has an intercept it is the middle of the range of rewards. A classifier learns
@@ -120,7 +124,7 @@ def neutral_reward(oracle):
     return min(max(0.0, low), high)
 
 
-def go_on(oracle, earlier, n_features):
+def go_on(oracle: "IHTRegressor", earlier: "IHTRegressor | None", n_features: int) -> None:
     """Let a sparse oracle keep the largest of an earlier fit's coefficients, and select more."""
     new, old = added(oracle.n_nonzero_coefs, n_features)
     coef = None
@@ -130,13 +134,13 @@ def go_on(oracle, earlier, n_features):
     oracle.set_params(n_nonzero_coefs=new, selection_share=SELECTION_SHARE, coef_init=coef)
 
 
-def as_start(oracle):
+def as_start(oracle: Any) -> Any:
     """Released answers from which the next fit may start; None if users send reports."""
     private = isinstance(oracle, Oracle) and not trust_of(oracle).can.reports
     return oracle._next_start() if private else None
 
 
-def failure_of_fit(oracle, X, y, releases):
+def failure_of_fit(oracle: Any, X: np.ndarray, y: np.ndarray, releases: int) -> Any:
     """Fit; return what failed once something was charged, such as rows that are no numbers.
 
     A person who may be in so many epochs pays for as many fits, of which this is one.
@@ -156,19 +160,19 @@ def failure_of_fit(oracle, X, y, releases):
     return None
 
 
-def reward_range(oracle):
+def reward_range(oracle: Any) -> tuple[float, float]:
     """Least and largest reward that a fitted oracle predicts."""
     if is_classifier(oracle):
         return min(oracle.classes_), max(oracle.classes_)
     return oracle.bounds_y_ if isinstance(oracle, Oracle) else (-1.0, 1.0)
 
 
-def pools(oracle):
+def pools(oracle: Any) -> bool:
     """Whether an oracle has released sums, which have a posterior and can be pooled."""
     return isinstance(oracle, PoolsFits) and oracle._has_sums
 
 
-def coef_posterior(oracle):
+def coef_posterior(oracle: "SSPRegressor") -> Region:
     """Posterior of an oracle's coefficients; an intercept is the same for all actions."""
     mean, covariance = oracle.posterior()
     d = len(oracle.coef_)

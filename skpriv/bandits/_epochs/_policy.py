@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import field
 from functools import reduce
 from numbers import Integral
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from sklearn.base import clone
@@ -24,6 +24,9 @@ from .._policy._draws import HALF_NORMAL, optimistic, predicted, shares
 from .._notes import moment_notes
 from .._ucb._sums import Windows, window_estimate
 from . import _oracles
+
+if TYPE_CHECKING:
+    from .._ucb._sums import Mark, Region
 
 
 @stored_in_policies
@@ -91,7 +94,7 @@ def epoch_length(schedule: Any, epoch: int) -> int:
     return _check_length(length)
 
 
-def _check_length(length):
+def _check_length(length: Any) -> int:
     if isinstance(length, bool) or not isinstance(length, Integral) or length < 1:
         raise ValueError(
             f"the length of an epoch is {length!r}, but must be an int of at least 1. A schedule "
@@ -147,14 +150,14 @@ class EpochWindows(Windows):
     # with 0.4. With 0.1 it was at most 4.4% more, on three environments with three policies.
     doubt = 0.1
 
-    def __init__(self, persons=False, exact=False):
+    def __init__(self, persons: bool = False, exact: bool = False) -> None:
         super().__init__(None, persons, exact=exact)
 
     def add(self, mark: Any) -> None:
         """Note a stretch; all of them are needed, since neighbours are joined."""
         self._marks.append(mark)
 
-    def take(self, oracle: Any, n: int, rounds: int) -> Stretch:
+    def take(self, oracle: Any, n: int, rounds: int) -> Any:
         """Note the fit of an epoch; return the stretch that is to be used."""
         self.add(Stretch(oracle, n, rounds))
         self._join()
@@ -164,7 +167,7 @@ class EpochWindows(Windows):
         self._marks = [mark for mark in self._marks if mark.rounds >= self._origin]
         return chosen
 
-    def _join(self):
+    def _join(self) -> None:
         """Join the older two of three neighbours that are of about one length."""
         first = place = sum(mark.rounds <= self._origin for mark in self._marks)
         while place + 2 < len(self._marks):
@@ -175,16 +178,16 @@ class EpochWindows(Windows):
             else:
                 place += 1
 
-    def _estimate(self, stretch):
+    def _estimate(self, stretch: Any) -> "tuple[Region, np.ndarray]":
         """Posterior of the weights in a stretch, and the inverse of its mean square of rows."""
         return window_estimate(stretch.oracle.normal_equations(), self._persons)
 
-    def _since(self, start, end):
+    def _since(self, start: Any, end: Any) -> Any:
         """Join the stretches between the ends of two stretches."""
         inside = (mark for mark in self._marks if start.rounds < mark.rounds <= end.rounds)
         return reduce(Stretch.joined, inside)
 
-    def _correlation(self, start, cut, now):
+    def _correlation(self, start: "Mark", cut: "Stretch | Mark", now: "Stretch | Mark") -> float:
         """Correlation of the noise before and after a cut: epochs have noise of their own."""
         return 0.0
 
@@ -274,7 +277,7 @@ class EpochPolicy(BasePolicy):
         return len(self._epochs)
 
     @property
-    def _answer_number(self):
+    def _answer_number(self) -> int:
         return self.epoch_
 
     @property
@@ -311,10 +314,10 @@ class EpochPolicy(BasePolicy):
         return self._of_persons(self.privacy_report_.guarantee)
 
     @property
-    def _has_learned(self):
+    def _has_learned(self) -> bool:
         return hasattr(self, "oracle_")
 
-    def _choose(self, contexts, available):
+    def _choose(self, contexts: np.ndarray, available: np.ndarray | None) -> np.ndarray:
         """Probabilities of actions after the first epoch: the largest prediction is played.
 
         Or another rule is followed; and where the errors of predictions are known, with bonuses.
@@ -323,23 +326,23 @@ class EpochPolicy(BasePolicy):
             return self._played(predicted(self.oracle_, contexts), available)
         return optimistic(self._region, contexts, available, self._bonuses, rule=self._played)
 
-    def _make_oracle(self):
+    def _make_oracle(self) -> Any:
         """The unfitted oracle, with the whole budget of a person."""
         return self.oracle
 
-    def _make_schedule(self, n_phi):
+    def _make_schedule(self, n_phi: int) -> Any:
         """Public lengths of the epochs of a run."""
         return self.schedule
 
-    def _split_oracle(self):
+    def _split_oracle(self) -> Any:
         """Oracle with its part of the budget: the costs of all fits that a person is in add up."""
         return _oracles.split_oracle(self._make_oracle(), self._max_visits or 1)
 
-    def _learn(self, oracle, n_fitted):
+    def _learn(self, oracle: Any, n_fitted: int) -> None:
         """Use an oracle, which knows ``n_fitted`` rounds: those of all epochs, if it is pooled."""
         self.oracle_ = oracle
 
-    def _start(self, n_phi):
+    def _start(self, n_phi: int) -> None:
         oracle = self._make_oracle()
         _oracles.check_oracle(oracle, n_phi)
         self._epoch_lengths = self._make_schedule(n_phi)
@@ -363,7 +366,7 @@ class EpochPolicy(BasePolicy):
             # A generator of its own leaves the one of the actions alone.
             self._rounding = np.random.RandomState([self._entropy, len(self._classes)])
 
-    def _bounded(self, rewards):
+    def _bounded(self, rewards: np.ndarray) -> Any:
         """Rewards; of a classifier they are classes, with the mean of what was given.
 
         A reward between two classes becomes one of them at random. One draw a round: each record is
@@ -380,7 +383,7 @@ class EpochPolicy(BasePolicy):
         rounded = np.where(draws * (high - low) < inside - low, high, low)
         return np.where(valid, rounded, np.nan)
 
-    def _update(self, rows, rewards):
+    def _update(self, rows: np.ndarray, rewards: np.ndarray) -> None:
         """Add rounds of the present epoch, and close it with the last one.
 
         All state that changes with a round changes at once: an update that is interrupted took it
@@ -403,12 +406,12 @@ class EpochPolicy(BasePolicy):
         if failure is not None:
             raise failure
 
-    def _check_values(self, *arrays):
+    def _check_values(self, *arrays: np.ndarray) -> None:
         """Check values now if no privacy is promised; else the fit does so, once it has charged."""
         if not self._promises_privacy:
             super()._check_values(*arrays)
 
-    def _close(self, stop):
+    def _close(self, stop: int) -> Any:
         """Fit an oracle to an epoch: once, whatever copies of the policy close it too.
 
         Once something was charged the epoch is over, whatever failed: a second answer about its
@@ -423,7 +426,7 @@ class EpochPolicy(BasePolicy):
         oracle = self._fresh_oracle(epoch, len(X))
         part = parallel_part(epoch, partition=self._partition)
 
-        def fitted(oracle):
+        def fitted(oracle: Any) -> Any:
             nonlocal failure
             failure = _oracles.failure_of_fit(oracle, X, y, self._max_visits or 1)
             return oracle if failure is None else None
@@ -450,7 +453,7 @@ class EpochPolicy(BasePolicy):
                 failure = error
         return failure
 
-    def _with_past(self, oracle, n_fitted):
+    def _with_past(self, oracle: Any, n_fitted: int) -> Any:
         """Oracle pooled with those of epochs before, where their released sums can be added."""
         past = self._pooled_oracle
         rounds = n_fitted
@@ -489,7 +492,7 @@ class EpochPolicy(BasePolicy):
             )
         return [] if self._windows is None else list(self._windows.changes)
 
-    def _fresh_oracle(self, epoch, n_rows):
+    def _fresh_oracle(self, epoch: int, n_rows: int) -> Any:
         """Unfitted clone, with secure noise if the oracle's random_state is None.
 
         Otherwise with a seed of its own: two epochs with the same noise would cancel it.
@@ -548,5 +551,5 @@ class OraclePolicy(EpochPolicy):
     max_visits: Count | None = None
 
     @property
-    def _neutral_reward(self):
+    def _neutral_reward(self) -> float:
         return _oracles.neutral_reward(self.oracle)

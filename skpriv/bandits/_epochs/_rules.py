@@ -2,7 +2,7 @@
 
 from dataclasses import field
 from math import pi
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from scipy.special import ndtri
@@ -16,8 +16,11 @@ from .._policy._draws import HALF_NORMAL, distinct, flat, inverse_gap, shares, u
 from ._oracles import coef_posterior, pools, reward_range
 from ._policy import OraclePolicy
 
+if TYPE_CHECKING:
+    from ..._contracts import Array
 
-def spanner(vectors, mask, approximation=2.0):
+
+def spanner(vectors: np.ndarray, mask: np.ndarray, approximation: float = 2.0) -> np.ndarray:
     """Mark a few vectors of each round whose combinations with small coefficients are the rest.
 
     Parameters
@@ -67,7 +70,9 @@ def spanner(vectors, mask, approximation=2.0):
     return chosen
 
 
-def _largest(values, rounds, threshold):
+def _largest(
+    values: np.ndarray, rounds: np.ndarray, threshold: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rounds whose largest coordinate exceeds the threshold, and where it is."""
     shape = values.shape[1:]
     flat = values.reshape(len(values), shape[0] * shape[1])
@@ -77,7 +82,13 @@ def _largest(values, rounds, threshold):
     return rounds[above], slot, vector
 
 
-def _exchange(coordinates, basis, rounds, slot, vector):
+def _exchange(
+    coordinates: np.ndarray,
+    basis: np.ndarray,
+    rounds: np.ndarray,
+    slot: np.ndarray,
+    vector: np.ndarray,
+) -> None:
     """Put a vector into a slot of the basis, and change the coordinates accordingly."""
     index = np.arange(len(rounds))
     old = coordinates[rounds]  # (m, d, k)
@@ -161,12 +172,12 @@ class EpochGreedy(OraclePolicy):
 
     exploration: NotNegative = 1.0
 
-    def _learn(self, oracle, n_fitted):
+    def _learn(self, oracle: Any, n_fitted: int) -> None:
         self.oracle_ = oracle
         self._region = coef_posterior(oracle) if self.exploration and pools(oracle) else None
 
     @property
-    def _bonuses(self):
+    def _bonuses(self) -> "Array":
         return self.exploration * HALF_NORMAL
 
 
@@ -238,7 +249,7 @@ class SquareCB(OraclePolicy):
 
     gap_weight: NotNegative | Literal["auto"] = "auto"
 
-    def _learn(self, oracle, n_fitted):
+    def _learn(self, oracle: Any, n_fitted: int) -> None:
         weight = self.gap_weight
         error = None
         if weight == "auto":
@@ -252,7 +263,7 @@ class SquareCB(OraclePolicy):
             self._weight = ERROR_WEIGHT * np.sqrt(self.n_actions_) / max(error, TINY)
         self.oracle_ = oracle
 
-    def _played(self, index, available=None):
+    def _played(self, index: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         return inverse_gap(index, self._weight, available)
 
 
@@ -334,7 +345,7 @@ class ActionElimination(OraclePolicy):
     confidence_level: Level = 0.95
     interval: Literal["auto", "posterior", "certified", "asymptotic"] = "auto"
 
-    def _start(self, n_phi):
+    def _start(self, n_phi: int) -> None:
         pooled = isinstance(self.oracle, PoolsFits)
         has = (*interval_claims(self.oracle), *["posterior"] * pooled)
         kind = self._kind(pooled)
@@ -346,7 +357,7 @@ class ActionElimination(OraclePolicy):
             )
         super()._start(n_phi)
 
-    def _with_past(self, oracle, n_fitted):
+    def _with_past(self, oracle: Any, n_fitted: int) -> Any:
         if self._kind(pools(oracle)) == "posterior":
             return super()._with_past(oracle, n_fitted)
         # The papers take intervals of one epoch.
@@ -354,22 +365,22 @@ class ActionElimination(OraclePolicy):
         self._n_pooled = n_fitted
         return oracle
 
-    def _kind(self, pooled):
+    def _kind(self, pooled: bool) -> str:
         """Kind of intervals that is asked of an oracle with sums, or of one without."""
         if self.interval != "auto":
             return self.interval
         return "posterior" if pooled else "certified"
 
-    def _learn(self, oracle, n_fitted):
+    def _learn(self, oracle: Any, n_fitted: int) -> None:
         posterior = self._kind(pools(oracle)) == "posterior"
         self._region = coef_posterior(oracle) if posterior else None
         self.oracle_ = oracle
 
-    def _choose(self, contexts, available):
+    def _choose(self, contexts: np.ndarray, available: np.ndarray | None) -> np.ndarray:
         find = self._alive if self._region is None else self._plausible
         return shares(find(contexts, available), available)  # all of them if none is left
 
-    def _chances(self, contexts, available):
+    def _chances(self, contexts: np.ndarray, available: Any) -> np.ndarray:
         chances = super()._chances(contexts, available)
         if self.exploration == "uniform":
             return chances
@@ -379,7 +390,7 @@ class ActionElimination(OraclePolicy):
         # If all features are zero, nothing is spanned, and all of the actions are played.
         return uniform(contexts, np.where(spanning.any(axis=1, keepdims=True), spanning, alive))
 
-    def _plausible(self, contexts, available):
+    def _plausible(self, contexts: np.ndarray, available: Any) -> "Array":
         """Actions that may be the best, by posteriors of differences to the best mean."""
         contexts = distinct(contexts, available)
         rounds = np.arange(len(contexts))
@@ -393,11 +404,11 @@ class ActionElimination(OraclePolicy):
         return behind <= -ndtri(self._failure / contexts.shape[1]) * spread
 
     @property
-    def _failure(self):
+    def _failure(self) -> float:
         """Failure probability of the latest epoch: 6 / (pi j)^2 adds up to 1 over j = 1, 2, ..."""
         return (1.0 - self.confidence_level) * 6.0 / (pi * max(len(self._epochs), 1)) ** 2
 
-    def _alive(self, contexts, available=None):
+    def _alive(self, contexts: np.ndarray, available: Any = None) -> "Array":
         """Surviving actions, of shape (n_rounds or 1, n_actions), by the papers' intervals."""
         rows, shape = flat(contexts)
         ends = self.oracle_.confidence_interval(

@@ -1,6 +1,6 @@
 """How a policy chooses: the actions of rounds, their probabilities, and the places of a page."""
 
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -9,6 +9,9 @@ from ...records import finite, floats, silence
 from ._actions import checked_available
 from ._draws import by_chance, uniform
 from ._run import PolicyRun
+
+if TYPE_CHECKING:
+    from ..._contracts import Array
 
 
 @parameters
@@ -144,7 +147,7 @@ class ActingPolicy(PolicyRun):
         ranking, propensities = map(np.column_stack, zip(*places, strict=True))
         return ranking, propensities
 
-    def _opened(self, contexts, available):
+    def _opened(self, contexts: Any, available: Any) -> tuple[np.ndarray, None]:
         """Features of rounds and what may be played in them; the first rounds start the policy."""
         shape = self._space.checked_shape(contexts)
         n_actions = self._space.count(shape)
@@ -157,11 +160,13 @@ class ActingPolicy(PolicyRun):
         self.n_actions_ = n_actions
         return self._phi(numbers), available
 
-    def _act(self, contexts, available, rng):
+    def _act(
+        self, contexts: np.ndarray, available: Any, rng: np.random.RandomState
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return actions (dtype intp) and their propensities, both of shape (n_rounds,)."""
         return by_chance(self._quiet_chances(contexts, available), len(contexts), rng)
 
-    def _quiet_chances(self, phi, available):
+    def _quiet_chances(self, phi: np.ndarray, available: Any) -> np.ndarray:
         """The same as `_chances`, checked."""
         chosen = (self._chances if len(phi) else uniform)(phi, available)
         played = np.abs(chosen if available is None else chosen * available)
@@ -174,7 +179,7 @@ class ActingPolicy(PolicyRun):
             )
         return chosen
 
-    def _chances(self, contexts, available):
+    def _chances(self, contexts: np.ndarray, available: Any) -> np.ndarray:
         """Return probabilities of all actions, of shape (n_rounds or 1, n_actions).
 
         ``available`` is None or a mask (n_rounds, n_actions), with an action in every round. With 1
@@ -184,15 +189,15 @@ class ActingPolicy(PolicyRun):
         choose = self._choose if self._has_learned else uniform
         return choose(contexts, available)
 
-    def _choose(self, contexts, available):
+    def _choose(self, contexts: np.ndarray, available: np.ndarray | None) -> np.ndarray:
         """Return probabilities, as `_chances`, by what was learned."""
         raise NotImplementedError
 
     @property
-    def _has_learned(self):
+    def _has_learned(self) -> bool:
         """Whether anything was learned."""
         return False
 
-    def _phi(self, contexts):
+    def _phi(self, contexts: np.ndarray) -> "Array":
         """Features phi(x, a), of shape (n_rounds, n_actions, n_phi)."""
         return self._space.phi(contexts)

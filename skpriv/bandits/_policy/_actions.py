@@ -1,12 +1,15 @@
 """The actions of a round: how their features are passed, and which of them may be played."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...records import floats, in_memory, public_shape, silence
 from ._draws import in_blocks
+
+if TYPE_CHECKING:
+    from ..._contracts import Array
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class ActionSpace:
         """
         return contexts if self.shared else in_blocks(contexts, self.n_actions)
 
-    def chosen(self, rows: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    def chosen(self, rows: np.ndarray, actions: np.ndarray) -> "Array":
         """Rows phi(x, a) of the chosen actions; with ``shared=False`` x is in the block of a."""
         if self.shared:
             return rows

@@ -1,8 +1,9 @@
 """What every policy is: it acts, it learns, and it has the state of a run."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from ...records import check_shape, finite, floats, in_memory, public_shape, sil
 from ._acting import ActingPolicy
 from ._actions import known_actions
 from ._state import tell_taken
+
+if TYPE_CHECKING:
+    from ._visits import Visits
 
 # Number of rounds, reads or users where there is no limit. JSON and floats hold it exactly.
 NO_LIMIT = 2**53
@@ -68,10 +72,10 @@ class BasePolicy(ActingPolicy):
     # Whether an update that adds rounds to sums did not come to its end
     _midway: bool = attribute(False)
 
-    def _pay(self, n_rounds):
+    def _pay(self, n_rounds: int) -> Any:
         """Charge what these rounds still cost; their values are looked at afterwards."""
 
-    def _check_values(self, *arrays):
+    def _check_values(self, *arrays: np.ndarray) -> None:
         """Refuse, by one fixed sentence, what is no finite number, or an unknown action.
 
         All that the rounds cost has been charged. A policy whose charge comes later leaves it to
@@ -81,7 +85,7 @@ class BasePolicy(ActingPolicy):
             finite(*arrays)
 
     @abstractmethod
-    def _update(self, rows, rewards):
+    def _update(self, rows: np.ndarray, rewards: np.ndarray) -> Any:
         """Take in phi of the chosen actions of at least one round, and add to ``n_rounds_``."""
 
     @forgets_rows
@@ -138,7 +142,14 @@ class BasePolicy(ActingPolicy):
             self._updated(contexts, actions, rewards, rows, users)
         return self
 
-    def _updated(self, contexts, actions, rewards, rows, users):
+    def _updated(
+        self,
+        contexts: np.ndarray | None,
+        actions: Any,
+        rewards: Any,
+        rows: np.ndarray | None,
+        users: list[str] | None,
+    ) -> None:
         """Check what is public, charge, and only then look at values."""
         started = self._has_begun
         of_rows = rows is not None
@@ -179,7 +190,7 @@ class BasePolicy(ActingPolicy):
                 tell_taken(error, self.n_rounds_ - before, len(rewards))
             raise
 
-    def _update_parts(self, rows, rewards, users):
+    def _update_parts(self, rows: np.ndarray, rewards: np.ndarray, users: list[str] | None) -> None:
         """Take in rounds, a part at a time in which the policy does not change.
 
         A person is in one round of such a part. Rounds that are not to be learned from keep their
@@ -198,7 +209,14 @@ class BasePolicy(ActingPolicy):
             taken = part.stop
 
     @contextmanager
-    def _without_repeats(self, visits, rows, rewards, users, until):
+    def _without_repeats(
+        self,
+        visits: "Visits",
+        rows: np.ndarray,
+        rewards: np.ndarray,
+        users: Any,
+        until: int,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Rows and rewards up to the next change of the policy, which comes after so many rounds.
 
         Those that are not to be learned from are blank. If the rounds are not taken in, they do not
@@ -214,7 +232,7 @@ class BasePolicy(ActingPolicy):
                 visits.restore(names)
             raise
 
-    def _checked_users(self, users, n_rounds):
+    def _checked_users(self, users: list[str] | None, n_rounds: int) -> list[str] | None:
         """A list of the people of these rounds; an error says nothing of who they are."""
         max_visits = self._max_visits
         if max_visits is None and users is None:
@@ -237,12 +255,12 @@ class BasePolicy(ActingPolicy):
             )
         return list(users)
 
-    def _bounded(self, rewards):
+    def _bounded(self, rewards: Any) -> Any:
         """Rewards inside of their public range, if there is one."""
         return rewards if self.bounds_y is None else np.clip(rewards, *self.bounds_y)
 
     @property
-    def _neutral_reward(self):
+    def _neutral_reward(self) -> float:
         """Public reward of a round that keeps its place, and from which nothing is to be learned.
 
         Its features are 0. The reward is what a policy expects of such features before it has
@@ -251,13 +269,13 @@ class BasePolicy(ActingPolicy):
         return float(self._bounded(0.0))
 
     @contextmanager
-    def _whole_update(self):
+    def _whole_update(self) -> Iterator[None]:
         """Note that rounds are being added to sums, which `_check_sums` refuses if interrupted."""
         self._midway = True
         yield
         self._midway = False
 
-    def _check_sums(self, n_rounds):
+    def _check_sums(self, n_rounds: int) -> None:
         """Refuse to add so many rounds to sums, while nothing has changed.
 
         After an update that was interrupted while it added rounds; or where they lead to an answer

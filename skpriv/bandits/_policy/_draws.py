@@ -1,5 +1,8 @@
 """Drawing actions, with their propensities, for many rounds at once."""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from scipy.stats import norm
 from sklearn.base import is_classifier
@@ -7,6 +10,10 @@ from sklearn.base import is_classifier
 from ..._linalg import blocks_of
 from ..._wire import equally_good
 from ...linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
+
+if TYPE_CHECKING:
+    from ..._contracts import Array
+    from .._ucb._sums import Region
 
 # Equally likely, as the absolute value of a normal variable: its 16 mid-quantiles. Its standard
 # deviation of 0.75 is a compromise: less is better for independent contexts, more for fixed arms.
@@ -16,7 +23,7 @@ CLIPPED = IHTRegressor, ReweightedRegressor, SSPRegressor
 LARGEST_PREDICTION = 1e300  # prediction whose gap to another is a number
 
 
-def distinct(contexts, available=None):
+def distinct(contexts: np.ndarray, available: Any = None) -> np.ndarray:
     """Contexts, once if they are the same in all rounds, and so is what may be played.
 
     Those of an environment with fixed arms are one array seen many times (`numpy.broadcast_to`).
@@ -24,7 +31,7 @@ def distinct(contexts, available=None):
     return contexts[:1] if available is None and contexts.strides[0] == 0 else contexts
 
 
-def flat(contexts):
+def flat(contexts: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
     """Rows of all actions of all rounds, of shape (n_rounds * n_actions, n_phi), and their shape.
 
     Rounds that are one array seen many times are flattened once.
@@ -33,7 +40,7 @@ def flat(contexts):
     return contexts.reshape(-1, contexts.shape[2]), contexts.shape[:2]
 
 
-def in_blocks(rows, n_actions):
+def in_blocks(rows: np.ndarray, n_actions: int) -> np.ndarray:
     """phi(x, a) of all rows x and actions a: x in the block of a, (n_rows, n_actions, n_phi)."""
     every = np.arange(n_actions)
     blocks = np.zeros((len(rows), n_actions, n_actions, rows.shape[1]))
@@ -41,12 +48,14 @@ def in_blocks(rows, n_actions):
     return blocks.reshape(len(rows), n_actions, n_actions * rows.shape[1])
 
 
-def uniform(contexts, available):
+def uniform(contexts: np.ndarray, available: np.ndarray | None) -> np.ndarray:
     """Equal probabilities of all available actions, of shape (n_rounds or 1, n_actions)."""
     return shares(np.zeros((1, contexts.shape[1])), available)
 
 
-def by_chance(chances, n_rounds, rng):
+def by_chance(
+    chances: np.ndarray, n_rounds: int, rng: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
     """Draw from probabilities of shape (n_rounds or 1, n_actions): actions and propensities."""
     cumulated = np.cumsum(chances, axis=1)
     draws = rng.random_sample(n_rounds)[:, None] * cumulated[:, -1:]
@@ -55,13 +64,13 @@ def by_chance(chances, n_rounds, rng):
     return actions, chances[np.arange(n_rounds) % len(chances), actions]
 
 
-def shares(index, available=None):
+def shares(index: np.ndarray, available: np.ndarray | None = None) -> "Array":
     """Equal probabilities of the available actions of the largest index, of the same shape."""
     best = equally_good(index, True if available is None else available)
     return best / best.sum(axis=1, keepdims=True)
 
 
-def predicted(oracle, contexts):
+def predicted(oracle: Any, contexts: np.ndarray) -> "Array":
     """Predictions of shape (n_rounds or 1, n_actions)."""
     rows, shape = flat(contexts)
     if isinstance(oracle, CLIPPED) and oracle.link == "identity":
@@ -71,7 +80,14 @@ def predicted(oracle, contexts):
     return oracle.predict(rows).reshape(shape)
 
 
-def optimistic(region, contexts, available, bonuses, features=np.asarray, rule=shares):
+def optimistic(
+    region: "Region",
+    contexts: np.ndarray,
+    available: Any,
+    bonuses: Any,
+    features: Callable[..., Any] = np.asarray,
+    rule: Callable[..., Any] = shares,
+) -> np.ndarray:
     """Probabilities by mean rewards with a bonus in proportion to their widths.
 
     The largest of them is played, and actions that are equally good share the plays, unless there
@@ -101,7 +117,9 @@ def optimistic(region, contexts, available, bonuses, features=np.asarray, rule=s
     return chances
 
 
-def inverse_gap(predictions, weight, available=None):
+def inverse_gap(
+    predictions: np.ndarray, weight: float, available: np.ndarray | None = None
+) -> "Array":
     """Probabilities of the actions, which are along axis 1, of inverse-gap weighting.
 
     An action at a gap g below the best of K available ones has probability 1 / (K + weight g), and

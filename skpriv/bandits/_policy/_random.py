@@ -57,10 +57,10 @@ class RandomPolicy(BasePolicy):
         """Perfect privacy: actions depend on no context and no reward."""
         return Guarantee.perfect("user")
 
-    def _phi(self, contexts):
+    def _phi(self, contexts: np.ndarray) -> np.ndarray:
         if self.shared:
             return contexts
         return np.broadcast_to(0.0, (len(contexts), self.n_actions_, 1))  # nothing is looked at
 
-    def _update(self, rows, rewards):
+    def _update(self, rows: np.ndarray, rewards: np.ndarray) -> None:
         self.n_rounds_ += len(rewards)

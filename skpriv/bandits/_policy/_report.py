@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from math import inf, sqrt
+from typing import Any
 
 from ..._printing import Printed, Table
 from ..._stored import frozen, stored_in_policies
@@ -76,7 +77,7 @@ class EpochsReport(Printed):
             return Cost(gaussian=inf)
         return Cost.maximum([e.report.total for e in self.epochs if e.report] or [Cost()])
 
-    def _parts(self) -> list:
+    def _parts(self) -> list[Any]:
         lines = []
         for index, epoch in enumerate(self.epochs):
             mu = sqrt(2.0 * epoch.report.total.amount("zcdp")) if epoch.report else inf

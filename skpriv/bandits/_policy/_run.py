@@ -1,6 +1,7 @@
 """The state of a policy in mid-run: its begin, its end, its copies, and whom it protects."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from typing import Any, Self, cast
@@ -123,10 +124,10 @@ class PolicyRun(Accounted, BaseEstimator, ABC):
         with self._turn_lock:
             save(self, path, raw_path)
 
-    def _start(self, n_phi):
+    def _start(self, n_phi: int) -> Any:
         """Make the state of a subclass; ``self._rng`` may be drawn from."""
 
-    def _begin(self, n_actions, n_features):
+    def _begin(self, n_actions: Any, n_features: Any) -> None:
         """Check the parameters and make the state; nothing has changed if that raises."""
         self._validate_params()
         if self.bounds_y is not None:
@@ -152,12 +153,12 @@ class PolicyRun(Accounted, BaseEstimator, ABC):
             raise
 
     @property
-    def _has_begun(self):
+    def _has_begun(self) -> bool:
         """Whether the policy has the state of a run, whose start was charged."""
         return hasattr(self, "n_rounds_")
 
     @property
-    def _turn_lock(self):
+    def _turn_lock(self) -> Any:
         """Lock of this object, which its copies do not share; whoever comes first makes it."""
         return self.__dict__.setdefault("_lock", TurnLock())
 
@@ -169,18 +170,18 @@ class PolicyRun(Accounted, BaseEstimator, ABC):
                 self._numbering.share()
             return deepcopy(super().__getstate__())
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         # A shallow copy would share sums and records, and draw answers of its own
         return deepcopy(self)
 
-    def _noise_state(self):
+    def _noise_state(self) -> np.random.RandomState | None:
         """Generator of reproducible privacy noise, or None for secure noise."""
         if self.random_state is None:
             return None
         return np.random.RandomState(self._rng.randint(MAX_SEED))
 
     @contextmanager
-    def _accounting(self):
+    def _accounting(self) -> Iterator[None]:
         """Charge for persons, where rounds of one person are counted."""
         max_visits = self._max_visits
         protected = nullcontext() if max_visits is None else protecting("", max_visits)
@@ -188,18 +189,18 @@ class PolicyRun(Accounted, BaseEstimator, ABC):
             yield
 
     @property
-    def _max_visits(self):
+    def _max_visits(self) -> Any:
         """Rounds of a person that are learned from, None where rounds are protected alone."""
         if self._visits is not None:
             return self._visits.max_visits
         return None if self._has_begun else self.max_visits
 
     @property
-    def _one_mechanism(self):
+    def _one_mechanism(self) -> bool:
         """Whether all rounds of a person are in one release, and not each in one of its own."""
         return False
 
-    def _of_persons(self, guarantee):
+    def _of_persons(self, guarantee: Guarantee) -> Guarantee:
         """Promise to a person, by the one that is made for a round or for all of the rounds."""
         if self._max_visits is None:
             return guarantee
@@ -207,16 +208,16 @@ class PolicyRun(Accounted, BaseEstimator, ABC):
         return promise(self._max_visits)
 
     @property
-    def _can_be_late(self):
+    def _can_be_late(self) -> bool:
         """Whether rewards may come in any order."""
         return False
 
     @property
-    def _answer_number(self):
+    def _answer_number(self) -> Any:
         """Number of the answer that the next rounds will be in, the same in all copies."""
         return None
 
-    def _acting(self):
+    def _acting(self) -> Self:
         """Policy that acts as this one does while it learns, with turns of its own.
 
         Learning replaces what is read by those who act, and does not change it.
@@ -226,7 +227,7 @@ class PolicyRun(Accounted, BaseEstimator, ABC):
         return acting
 
     @property
-    def _space(self):
+    def _space(self) -> Any:
         """What contexts look like: their features, and the number of actions."""
         begun = self._has_begun
         n_actions = self.n_actions_ if begun and not self.shared else self.n_actions

@@ -4,17 +4,20 @@ import json
 import os
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._codec import MOST_ENTRIES, decoded, encoded, naming, parsed
 from ...privacy import BEFORE_NOISE, Accounted
+
+if TYPE_CHECKING:
+    from ._base import BasePolicy
 
 MAGIC = b"skpriv policy\n"
 RAW = "raw data of an open epoch"  # in place of the name of a policy
 STATE_VERSION = 4  # version 3 held Python objects
 
 
-def tell_taken(error, taken, n_rounds):
+def tell_taken(error: Any, taken: int, n_rounds: int) -> None:
     """Say in an error of `update` how many rounds were taken, as its note and ``rounds_taken``.
 
     A combiner says it of its rounds, in place of what its policy has said.
@@ -47,9 +50,9 @@ def policy_of(values: Any, apart: Any = ()) -> Any:
     return policy
 
 
-def save(policy, path, raw_path):
+def save(policy: "BasePolicy", path: Any, raw_path: Any) -> None:
     """Write a policy; see `BasePolicy.save`."""
-    apart: list = []
+    apart: list[Any] = []
     # Propensities of the last rounds tell of these users' contexts
     away = {"apart": apart, "apart_names": ("propensities_",), "apart_kinds": BEFORE_NOISE}
     values = policy_values(policy, **({} if raw_path is None else away))
@@ -76,7 +79,7 @@ def save(policy, path, raw_path):
             part.unlink(missing_ok=True)
 
 
-def _read(path):
+def _read(path: Any) -> Any:
     with open(path, "rb") as file, naming(path):
         content = file.read(MOST_ENTRIES + 1)
         if not content.startswith(MAGIC) or len(content) > MOST_ENTRIES:

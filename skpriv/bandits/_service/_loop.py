@@ -4,9 +4,10 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from math import isfinite
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -16,8 +17,20 @@ from ...records import finite_numbers, name_of
 from .._policy._actions import checked_available
 from .._policy._base import NO_LIMIT, BasePolicy
 from ._store import (
-    CAME, IN_RANGE, Store, begun, check_same, event_name, hash_of, repeated, sentence_of, served,
-)  # fmt: skip
+    CAME,
+    IN_RANGE,
+    Store,
+    begun,
+    check_same,
+    event_name,
+    hash_of,
+    repeated,
+    sentence_of,
+    served,
+)
+
+if TYPE_CHECKING:
+    from ._store import Transaction
 
 # Number of events that are read or forgotten at once, while others wait a few milliseconds. A
 # policy that may change at any round learns so many in one transaction.
@@ -332,7 +345,7 @@ class Loop:
         """
         return self._brought([event_id], [None])[0]
 
-    def _brought(self, event_ids, rewards):
+    def _brought(self, event_ids: Sequence[Any], rewards: Sequence[Any]) -> list[str]:
         """Statuses of rewards; None withdraws the event."""
         names = [event_name(name) for name in event_ids]
         with self._store.transaction() as held:
@@ -364,7 +377,7 @@ class Loop:
         with self._learning:
             return self._learned_all(force)
 
-    def _learned_all(self, force):
+    def _learned_all(self, force: bool) -> int:
         """Learn as often as there is something to learn; return the number of events."""
         total = 0
         learned = None
@@ -389,6 +402,7 @@ class Loop:
     @property
     def n_events(self) -> int:
         """Number of events that were ranked."""
+        held: Transaction
         with self._store.reading() as held:
             return held.last()
 
@@ -400,6 +414,7 @@ class Loop:
         ``in_order=False`` it counts those in whose places the policy has learned: how many rewards
         came is private.
         """
+        held: Transaction
         with self._store.reading() as held:
             return held.first_open() - 1
 
@@ -409,6 +424,7 @@ class Loop:
 
         Nothing in it depends on a value of the data.
         """
+        held: Transaction
         with self._store.reading() as held:
             return held.troubles()
 
@@ -461,17 +477,25 @@ class Loop:
         self._store.backup(path)
 
     @property
-    def _learning(self):
+    def _learning(self) -> Any:
         """Lock of this process, to be taken before that of the file, never while that is held."""
         return self._learners.setdefault(os.getpid(), threading.Lock())
 
     @contextmanager
-    def _charging(self, policy, what):
+    def _charging(self, policy: BasePolicy, what: str) -> Iterator[None]:
         """Charge what a policy does once, to the accountants under which this object was made."""
         with activated(self._accountants), policy._numbering.once(what):
             yield
 
-    def _acted(self, held, new, events, contexts, available, k):
+    def _acted(
+        self,
+        held: "Transaction",
+        new: list[int],
+        events: list[tuple[str, bytes, str | None]],
+        contexts: np.ndarray,
+        available: Any,
+        k: Any,
+    ) -> Iterator[tuple[int, bytes]]:
         """Act on new events, of (name, hash, user), keep them, and yield (number, places)."""
         started = self.policy._has_begun
         try:
@@ -497,7 +521,7 @@ class Loop:
             self._newest = held.add(*given)
             yield at, given[3]
 
-    def _rewarded(self, held, name, reward):
+    def _rewarded(self, held: "Transaction", name: str, reward: float | None) -> str:
         _, cutoff, first, _, _, learned, before, ranked, number = held.find(name)
         if number is None:
             return "unknown"
@@ -507,11 +531,11 @@ class Loop:
         closed = not self.policy._out_of_order and number < first
         if learned or closed or self._clock() > ranked + cutoff:
             return "late"
-        withdrawn = reward is None
-        held.set_reward(number, self.policy._neutral_reward if withdrawn else reward, withdrawn)
+        value = self.policy._neutral_reward if reward is None else reward
+        held.set_reward(number, value, reward is None)
         return "taken"
 
-    def _learn_if_due(self):
+    def _learn_if_due(self) -> None:
         while self._here and self._newest >= self._due_from and self._clock() >= self._try_at:
             with self._store.reading() as held:
                 due = self._due(held)[1]
@@ -522,7 +546,7 @@ class Loop:
             finally:
                 self._learning.release()
 
-    def _due(self, held, force=False):
+    def _due(self, held: "Transaction", force: bool = False) -> tuple[int, int]:
         """Number of the first event to learn, and how many the policy is to be given now."""
         until = self.policy.rounds_until_update_
         if self.policy._out_of_order:  # events whose rewards have come, in any order
@@ -540,7 +564,7 @@ class Loop:
         self._due_from = first + least - 1
         return first, min(closed, largest) if closed >= least or force else 0
 
-    def _learned(self, force):
+    def _learned(self, force: bool) -> int | None:
         """Learn what is due and save the policy; return how many events, None if overtaken.
 
         Nobody waits for the policy to learn: another object acts as it did, until it is taken over
@@ -578,7 +602,9 @@ class Loop:
             policy.n_actions_ = acting.n_actions_  # of contexts that came meanwhile
             return self._keep(held, policy, first, *taught)
 
-    def _taught(self, policy, first, events):
+    def _taught(
+        self, policy: BasePolicy, first: int, events: list[tuple[Any, ...]]
+    ) -> tuple[int, Any]:
         """Give events to a policy; return how many it took, and an error that did not undo it."""
         n = len(events)
         rows, actions, rewards, players, users, _ = zip(*events, strict=True)
@@ -598,7 +624,7 @@ class Loop:
                 raise
         return n, failure
 
-    def _keep(self, held, policy, first, n, failure):
+    def _keep(self, held: "Transaction", policy: Any, first: int, n: int, failure: Any) -> int:
         """Save a policy that has learned n events, and play it from now on."""
         if failure is not None:
             self._note(held, failure, "its rounds are spent, and nothing was learned from them")
@@ -607,7 +633,7 @@ class Loop:
         held.save(self._version, first + n, policy)
         return n
 
-    def _forget(self):
+    def _forget(self) -> None:
         """Remove what the file holds of learned events, a few at a time."""
         while not self.policy._out_of_order:
             with self._store.transaction() as held:
@@ -618,7 +644,7 @@ class Loop:
                 return
             time.sleep(PAUSE)
 
-    def _learned_late(self, held, first, n):
+    def _learned_late(self, held: "Transaction", first: int, n: int) -> int:
         """Give the policy the rewards that came, in the places of the next n events."""
         self._closed, now = held.oldest(self._closed), self._clock()
         # A blank round is added, so that there is always a round.
@@ -634,13 +660,13 @@ class Loop:
         held.forget(CAME, self._closed, now)
         return self._keep(held, self.policy, first, n, None)
 
-    def _note(self, held, error, meaning):
+    def _note(self, held: "Transaction", error: Any, meaning: str) -> None:
         """Keep what went wrong, for whoever watches the service."""
         sentence = sentence_of(error, meaning)
         held.note(self._clock(), sentence)
         LOG.warning(sentence)
 
-    def _refresh(self, held):
+    def _refresh(self, held: "Transaction") -> None:
         """Take over what another thread or process has learned."""
         version = held.version()
         if version != self._version:

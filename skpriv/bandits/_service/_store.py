@@ -3,6 +3,7 @@
 import json
 from copy import deepcopy
 from hashlib import blake2b, sha256
+from typing import Any
 
 import numpy as np
 
@@ -88,7 +89,7 @@ DAMAGED_POLICY = "the policy in the file of Loop is damaged: put a backup of it 
 class Transaction(Connection):
     """Queries and changes of the file while it is held or looked at."""
 
-    def prepare(self):
+    def prepare(self) -> None:
         """Make the tables, once, and refuse a file of another version."""
         version = self._one("PRAGMA user_version")
         if version != EVENTS_VERSION:
@@ -101,15 +102,15 @@ class Transaction(Connection):
                 self.execute(statement)
             self.execute(f"PRAGMA user_version = {EVENTS_VERSION}")
 
-    def _one(self, query, *given):
+    def _one(self, query: str, *given: float) -> Any:
         row = self.execute(query, given).fetchone()
         return None if row is None else row[0]
 
-    def version(self):
+    def version(self) -> Any:
         """Number of the saved policy; None if there is none."""
         return self._one("SELECT version FROM policy")
 
-    def policy(self):
+    def policy(self) -> BasePolicy:
         """Saved policy."""
         state = self._one("SELECT state FROM policy")
         digest = state[:32]
@@ -127,22 +128,22 @@ class Transaction(Connection):
             policy._rng = np.random.RandomState()
         return policy
 
-    def save(self, version, first, policy):
+    def save(self, version: int, first: int, policy: BasePolicy) -> None:
         """Save the policy, which has learned the events before the first one."""
         state = json.dumps(policy_values(policy)).encode()
         row = version, first, sha256(state).digest() + state
         self.execute("DELETE FROM policy")  # first: its pages are used again, and the file is half
         self.execute("INSERT INTO policy VALUES (0, ?, ?, ?)", row)
 
-    def find(self, event_id):
+    def find(self, event_id: str) -> Any:
         """Version of the policy, terms of the file, and what it has of an event; see `FOUND`."""
         return self.execute(FOUND, (event_id,)).fetchone()
 
-    def add(self, *event):
+    def add(self, *event: Any) -> Any:
         """Add an event whose reward is awaited, and return its number."""
         return self.execute(ADDED, event).lastrowid
 
-    def set_reward(self, number, reward, withdrawn):
+    def set_reward(self, number: int, reward: float, withdrawn: bool) -> None:
         """Note the reward of an event, and whether it was withdrawn.
 
         What was withdrawn keeps its user, whose visit it is, and its row: neither may tell that it
@@ -151,11 +152,12 @@ class Transaction(Connection):
         given = reward, not withdrawn, number
         self.execute("UPDATE events SET reward = ?, shown = ? WHERE number = ?", given)
 
-    def first_open(self):
+    def first_open(self) -> int:
         """Number of the first event that was not learned, or that of the next one to come."""
-        return self._one("SELECT first FROM policy")
+        number: int = self._one("SELECT first FROM policy")
+        return number
 
-    def set(self, cutoff, default_reward):
+    def set(self, cutoff: float | None, default_reward: float | None) -> None:
         """Keep what is not None; a file that begins has an hour, and a reward of 0.
 
         A new version lets all workers find out again which events have passed the cutoff.
@@ -169,15 +171,15 @@ class Transaction(Connection):
             if value is not None:
                 self.execute(f"UPDATE settings SET {name} = ?", (float(value),))
 
-    def close_before(self, first):
+    def close_before(self, first: int) -> None:
         """Take no more rewards of the events before this one."""
         self.execute("UPDATE settings SET closed = ?", (first,))
 
-    def last(self):
+    def last(self) -> int:
         """Number of the last event: how many there are."""
         return self._one("SELECT max(number) FROM events") or 0
 
-    def behind(self, now, start):
+    def behind(self, now: float, start: int) -> Any:
         """Seconds from now to the latest `rank` of an event from ``start`` on, or the last one."""
         query = (
             "SELECT max(0.0, max(time) - ?) FROM events "
@@ -185,14 +187,14 @@ class Transaction(Connection):
         )
         return self._one(query, now, start) or 0.0
 
-    def first_waiting(self, start, now):
+    def first_waiting(self, start: int, now: float) -> Any:
         """Numbers of the first event that was not learned, and that may still get a reward.
 
         All events before ``start`` were learned, or may get none.
         """
         return self.execute(WAITING, (start, now)).fetchone()
 
-    def events(self, which, *given):
+    def events(self, which: str, *given: float) -> list[tuple[Any, ...]]:
         """(row, action, reward, player, user, id) of each event `IN_RANGE`, or that `CAME`.
 
         Those without a reward have the default, and those that were withdrawn no features.
@@ -202,7 +204,7 @@ class Transaction(Connection):
         query = f"SELECT {columns} FROM events, settings WHERE {which}"
         return self.execute(f"{query} ORDER BY number", given).fetchall()
 
-    def forget(self, which, *given):
+    def forget(self, which: str, *given: float) -> None:
         """Mark the same events as learned, and remove their features, rewards and users."""
         self.execute(
             "UPDATE events SET learned = 1 + (reward IS NOT NULL), row = NULL, reward = NULL, "
@@ -210,12 +212,12 @@ class Transaction(Connection):
             given,
         )
 
-    def oldest(self, start):
+    def oldest(self, start: int) -> Any:
         """Number of the oldest event that was not learned, from ``start`` on, or the next one."""
         oldest = "SELECT number FROM events WHERE number >= ? AND learned = 0 ORDER BY number"
         return self._one(f"SELECT ifnull(({oldest} LIMIT 1), {AFTER_ALL})", start)
 
-    def note(self, time, sentence):
+    def note(self, time: float, sentence: str) -> None:
         """Keep what went wrong, the last hundred times."""
         self.execute("INSERT INTO troubles VALUES (?, ?)", (time, sentence))
         self.execute(
@@ -223,7 +225,7 @@ class Transaction(Connection):
             "(SELECT rowid FROM troubles ORDER BY rowid DESC LIMIT 100)"
         )
 
-    def troubles(self):
+    def troubles(self) -> list[tuple[float, str]]:
         """Errors, the last one last: (seconds, sentence)."""
         return self.execute("SELECT time, sentence FROM troubles ORDER BY rowid").fetchall()
 
@@ -238,7 +240,7 @@ class Store(Database):
 
     factory = Transaction
 
-    def __init__(self, path):
+    def __init__(self, path: Any) -> None:
         super().__init__(path, "file of Loop", stays_open=True)
         self.create()
         self.checked()
@@ -247,7 +249,7 @@ class Store(Database):
         if self.ask(f"{FORGED_ROWS} LIMIT 1"):  # a long look, while others write
             raise PrivacyError(DAMAGED_POLICY)
 
-    def backup(self, path):
+    def backup(self, path: Any) -> None:
         """Copy the file as of one instant."""
         copy = Database(path, "backup")
         copy.create()
@@ -255,7 +257,7 @@ class Store(Database):
             held.backup(other)
 
 
-def served(policy, max_visits, in_order):
+def served(policy: BasePolicy, max_visits: int | None, in_order: bool) -> Any:
     """The policy, or a copy with this number of visits; refuse one that cannot learn so."""
     if not in_order and not policy._can_be_late:
         raise ValueError(
@@ -274,7 +276,7 @@ def served(policy, max_visits, in_order):
     return deepcopy(policy).set_params(max_visits=int(max_visits))
 
 
-def begun(policy, in_order):
+def begun(policy: Any, in_order: bool) -> Any:
     """Policy of a file that begins; all copies of it find each other's answers."""
     if policy is None:
         raise ValueError("the file holds no policy yet: the first Loop on it needs one.")
@@ -289,7 +291,7 @@ def begun(policy, in_order):
     return policy
 
 
-def event_name(event):
+def event_name(event: Any) -> Any:
     """Text of an event's name, or bytes where it has parts: the same for equal names alone."""
     name = str(event).encode(errors="surrogatepass") if isinstance(event, str) else name_of(event)
     if name is None:
@@ -304,13 +306,13 @@ def event_name(event):
         return name
 
 
-def hash_of(key, name, context, mask):
+def hash_of(key: bytes, name: str, context: np.ndarray, mask: np.ndarray) -> bytes:
     """Hash of a question, by which nobody without the key finds it."""
     head = repr((name, context.shape)).encode()  # with escapes in place of surrogates
     return blake2b(head + context.tobytes() + mask.tobytes(), digest_size=8, key=key).digest()
 
 
-def repeated(row, question, k):
+def repeated(row: tuple[Any, ...], question: bytes, k: Any) -> Any:
     """Places of an event that was ranked, None of one that was not; by its row of `FOUND`.
 
     Another question under its name is refused. The hash is kept for good: whether an event was
@@ -325,7 +327,7 @@ def repeated(row, question, k):
     return places
 
 
-def check_same(saved, policy, in_order):
+def check_same(saved: BasePolicy, policy: BasePolicy, in_order: bool) -> None:
     if saved._out_of_order == in_order:
         raise PrivacyError(f"the file was begun with in_order={not in_order}: go on with that.")
     one, two = (encoded(each.get_params(), of_policies=True) for each in (saved, policy))
@@ -336,7 +338,7 @@ def check_same(saved, policy, in_order):
         )
 
 
-def sentence_of(error, meaning):
+def sentence_of(error: Any, meaning: str) -> str:
     """What went wrong; the text of an error that is not skpriv's might hold a value."""
     text = f": {error}" if isinstance(error, SkprivError) else ""
     return f"Learning failed with {type(error).__name__}{text} ({meaning})"

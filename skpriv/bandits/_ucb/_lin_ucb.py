@@ -1,7 +1,7 @@
 """LinUCB and LinSquareCB, in every trust model."""
 
 from math import sqrt
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -14,9 +14,11 @@ from ..._stored import stored_in_policies
 from ...privacy import MODELS
 from .._policy._draws import HALF_NORMAL, flat, inverse_gap, optimistic
 from ._running import RunningSumsPolicy
-from ._sums import (
-    ball, certified, diagonal_blocks, self_normalized, steadied, without_blanks,
-)  # fmt: skip
+from ._sums import ball, certified, diagonal_blocks, self_normalized, steadied, without_blanks
+
+if TYPE_CHECKING:
+    from ._sums import Region
+    from ..._estimation._moments import NormalEquations
 
 Factor = NotNegative | Literal["auto"]
 
@@ -94,26 +96,26 @@ class OptimisticPolicy(RunningSumsPolicy):
     confidence_level: Level = 0.95
     bonus_scale: Factor = "auto"
 
-    def _start(self, n_phi):
+    def _start(self, n_phi: int) -> None:
         super()._start(n_phi)
         if self._trust.exact and self._certified:  # the textbook's region begins there
             self._region = ball(self._scaling.size, self.coef_norm)
 
-    def _choose(self, contexts, available):
+    def _choose(self, contexts: np.ndarray, available: np.ndarray | None) -> np.ndarray:
         return optimistic(self._region, contexts, available, self._bonuses, self._features)
 
-    def _rule(self):
+    def _rule(self) -> dict[str, Any]:
         form = block_diag(*self._region.blocks).tolist()
         return {"form": form, "bonuses": [float(bonus) for bonus in self._bonuses]}
 
     @property
-    def _bonuses(self):
+    def _bonuses(self) -> Any:
         """Equally likely factors of the width."""
         if self.bonus_scale != "auto":
             return (self.bonus_scale,)
         return (1.0,) if self._certified else HALF_NORMAL
 
-    def _make_region(self, equations):
+    def _make_region(self, equations: "NormalEquations") -> "Region":
         if not self._certified:
             if self._max_visits is not None:
                 equations = without_blanks(equations)
@@ -126,7 +128,7 @@ class OptimisticPolicy(RunningSumsPolicy):
         return certified(equations, self.alpha, self.coef_norm, self._failure)
 
     @property
-    def _failure(self):
+    def _failure(self) -> float:
         """Failure probability of the present read: 6 / (pi k)^2 adds up to 1 over all reads k."""
         return 6.0 * (1.0 - self.confidence_level) / (np.pi * self._reads) ** 2
 
@@ -268,7 +270,7 @@ class LinSquareCB(UnderAnyTrust):
     # Of the expectations, for rewards in [-1, 1]; of a start it is not known.
     _error: float = attribute(1.0)
 
-    def _make_region(self, equations):
+    def _make_region(self, equations: "NormalEquations") -> "Region":
         """Fit to the last read; its error is that of the predictions for the rows that were played.
 
         All of that is released, or follows from what is: the mean square of phi'(centre - theta)
@@ -284,17 +286,17 @@ class LinSquareCB(UnderAnyTrust):
         self._error = sqrt(max(seen, least, 1e-30) / equations.n)
         return fit
 
-    def _choose(self, contexts, available):
+    def _choose(self, contexts: np.ndarray, available: np.ndarray | None) -> np.ndarray:
         rows, shape = flat(contexts)
         means = (self._features(rows) @ self._region.centre).reshape(shape)
         return inverse_gap(means, self._weight(shape[1]), available)
 
-    def _weight(self, n_actions):
+    def _weight(self, n_actions: int) -> float:
         """Factor of the gap between an action and the best one of so many."""
         weight = self.gap_weight
         if weight == "auto":
             weight = 30.0 if self._trust.exact else 45.0
         return weight * sqrt(n_actions) / self._error
 
-    def _rule(self):
+    def _rule(self) -> dict[str, Any]:
         return {"weight": self._weight(self.n_actions_)}

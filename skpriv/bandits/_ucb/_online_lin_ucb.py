@@ -1,7 +1,7 @@
 """LinUCB on an online learner of the weights, and Maler, one for losses of unknown curvature."""
 
 from math import ceil, hypot, log, log2, sqrt
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.special import logsumexp
@@ -13,6 +13,10 @@ from ...privacy import Answer
 from ._lin_ucb import Factor, OptimisticPolicy
 from ._running import GrowingTimes
 from ._sums import Region, asymptotic, ball
+
+if TYPE_CHECKING:
+    from ..._contracts import Array
+    from ..._estimation._moments import NormalEquations
 
 # code -> paper (Wang, Lu and Zhang 2019, "Adaptivity and optimality"):
 #   rates -> eta_i, convex_rate -> eta^c, diameter -> D, gradient_bound -> G
@@ -47,7 +51,7 @@ class Maler:
     convex optimization. UAI.
     """
 
-    def __init__(self, size, radius, gradient_bound, horizon):
+    def __init__(self, size: int, radius: float, gradient_bound: float, horizon: int) -> None:
         self.radius = radius
         self.bound = gradient_bound
         self.diameter = 2.0 * radius
@@ -67,7 +71,7 @@ class Maler:
         self._steps = 0
         self.point = np.zeros(size)
 
-    def step(self, gradient):
+    def step(self, gradient: np.ndarray) -> "Maler":
         """Take in the gradient at ``point`` and move on.
 
         Parameters
@@ -94,7 +98,7 @@ class Maler:
         self.point = tilted @ self._experts / tilted.sum()
         return self
 
-    def _reweight(self, gradient):
+    def _reweight(self, gradient: np.ndarray) -> None:
         """Multiply every weight by exp(-surrogate loss) of its expert, and normalise."""
         away = self.point - self._experts
         linear = self._all_rates * (away @ gradient)
@@ -106,7 +110,7 @@ class Maler:
         self._log_weights += linear - squares
         self._log_weights -= logsumexp(self._log_weights)
 
-    def _newton_step(self, newton, gradient):
+    def _newton_step(self, newton: np.ndarray, gradient: np.ndarray) -> None:
         """Online Newton step of the exponentially concave surrogates, projected in its metric."""
         inner = (newton - self.point) @ gradient
         q = (self.rates + 2.0 * self.rates**2 * inner)[:, None] * gradient
@@ -123,13 +127,15 @@ class GradientDescent:
     Parameters are those of `Maler`; ``horizon`` is not needed.
     """
 
-    def __init__(self, size, radius, gradient_bound, horizon=None):
+    def __init__(
+        self, size: int, radius: float, gradient_bound: float, horizon: int | None = None
+    ) -> None:
         self.radius = radius
         self.bound = gradient_bound
         self._steps = 0
         self.point = np.zeros(size)
 
-    def step(self, gradient):
+    def step(self, gradient: np.ndarray) -> "GradientDescent":
         """Take in the gradient at ``point`` and move on."""
         self._steps += 1
         rate = 2.0 * self.radius / (self.bound * sqrt(self._steps))
@@ -140,7 +146,7 @@ class GradientDescent:
 LEARNERS = {"maler": Maler, "ogd": GradientDescent}
 
 
-def to_ball(points, radius):
+def to_ball(points: np.ndarray, radius: float) -> "Array":
     """Points, the last axis of an array, projected onto the centred ball."""
     norms = np.sqrt(np.einsum("...j,...j->...", points, points))
     return points * (radius / np.maximum(norms, radius))[..., None]
@@ -237,27 +243,27 @@ class OnlineLinUCB(OptimisticPolicy):
     privacy = "local"
     channel = "gaussian"
 
-    def _start(self, n_phi):
+    def _start(self, n_phi: int) -> None:
         super()._start(n_phi)
         self._previous = None
         self._restart(FIRST_PHASE if self.anytime else -(-self.horizon // self._times.every))
 
-    def _restart(self, steps):
+    def _restart(self, steps: int) -> None:
         """Forget all but the past of the sums (Algorithm 7: a fresh Algorithm 1)."""
         p = self._scaling.size
         self._steps = steps
         self._left = steps
-        self._learner = None
+        self._learner: Any = None
         self._base = self._previous
         self._gram = np.zeros((p, p))
         self._predicted = np.zeros(p)
         self._region = ball(p, self.coef_norm)
 
     @property
-    def _times(self):
+    def _times(self) -> GrowingTimes:
         return GrowingTimes.even(self.update_every, self.horizon)
 
-    def _read(self, equations):
+    def _read(self, equations: "NormalEquations") -> None:
         """One step of the learner, by the gradient of the mean of (<x, theta> - r)^2.
 
         The gradient is taken at the learner's prediction, which is public.
@@ -277,25 +283,25 @@ class OnlineLinUCB(OptimisticPolicy):
         if self._left == 0 and self.anytime:
             self._restart(2 * self._steps)
 
-    def _learn(self, equations):
+    def _learn(self, equations: "NormalEquations") -> None:
         if self._left < self._steps:
             super()._learn(self._since(self._base))
 
-    def _since(self, before):
+    def _since(self, before: Answer | None) -> Any:
         """Equations of the rounds after an earlier read: local noise has independent increments."""
         now = self._sums.mark.answer
         if before is not None:
             now = Answer(now.value - before.value, now.n - before.n, now.noise.minus(before.noise))
         return self._sums.query.equations(now)
 
-    def _gradient_bound(self, block):
+    def _gradient_bound(self, block: "NormalEquations") -> float:
         """Bound on the gradients of all steps, with probability confidence_level."""
         level = log(2.0 * self._steps / (1.0 - self.confidence_level))
         chi = sqrt(self._scaling.size) + sqrt(2.0 * level)
         noise = hypot(block.target_scale, block.design_scale * self.coef_norm)
         return 2.0 * (1.0 + self.coef_norm + noise * chi / block.n)
 
-    def _make_region(self, equations):
+    def _make_region(self, equations: "NormalEquations") -> Region:
         if self._certified:
             return super()._make_region(equations)
         spread = asymptotic(equations, self.coef_norm**2 / self._scaling.size).form

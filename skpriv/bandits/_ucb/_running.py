@@ -3,8 +3,9 @@
 import json
 import secrets
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -23,6 +24,11 @@ from .._policy._report import divided_budget
 from .._notes import moment_notes
 from .._policy._visits import Visits
 from ._sums import PhasedSums, Region, Windows, about, asymptotic, ball
+
+if TYPE_CHECKING:
+    from ..._contracts import Array
+    from ...privacy import Capabilities
+    from ..._estimation._moments import NormalEquations
 
 # Length of features over that of the constant. The intercept is the same for all actions, and need
 # not be known as well as slopes: with equal lengths regret was 1.2 to 1.5 times as large where the
@@ -60,7 +66,7 @@ class GrowingTimes:
     phases: int = 1
 
     @classmethod
-    def even(cls, every, horizon):
+    def even(cls, every: int | str, horizon: int) -> "GrowingTimes":
         """A read every so many rounds, "auto" being a 200th of the horizon.
 
         A phase has twice as many reads as the one before.
@@ -68,15 +74,15 @@ class GrowingTimes:
         every = max(1, horizon // 200) if every == "auto" else int(every)
         return cls(every=every, growth=0.0, n_reads=-(-horizon // every), phases=2)
 
-    def reads(self, phase):
+    def reads(self, phase: int) -> Any:
         """Number of reads of a phase, hence of one stream."""
         return self.n_reads * self.phases**phase
 
-    def length(self, rounds):
+    def length(self, rounds: int) -> int:
         """Rounds between a read and the one before it, which came after so many rounds."""
         return max(self.every, int(self.growth * rounds))
 
-    def end(self, rounds, reads):
+    def end(self, rounds: int, reads: int) -> int:
         """Rounds after so many further reads."""
         for _ in range(reads):
             rounds += self.length(rounds)
@@ -151,7 +157,7 @@ class RunningSumsPolicy(BasePolicy):
     _mean: Any = attribute(0.0)  # of the prior
 
     @property
-    def rounds_until_update_(self) -> int:
+    def rounds_until_update_(self) -> Any:
         """Public number of further rounds in which the policy will not change."""
         if not self._has_begun:  # whether a shuffler is of use is not known yet
             return (GrowingTimes() if self._parameters_can.amplifies else self._times).length(0)
@@ -161,29 +167,30 @@ class RunningSumsPolicy(BasePolicy):
     def guarantee(self) -> Guarantee:
         """The promise to a user, from what was charged: :class:`skpriv.privacy.Guarantee`."""
         if self._sums is not None:
-            return self.privacy_report_.guarantee
+            of_charges: Guarantee = self.privacy_report_.guarantee
+            return of_charges
         currencies = {"gaussian": ["gdp"], "codebook": ["pure"]}.get(self._likely_channel)
         trust = Trust.of(self.privacy, self._round_budget)
         promised = [trust.guarantee("user", currency) for currency in currencies or ("gdp", "pure")]
         return self._of_persons(Guarantee.weakest(promised))
 
     @property
-    def _model(self):
+    def _model(self) -> str:
         """Privacy model of the sums, which is that of the parameters until the first round."""
         return self._opened_model or self.privacy
 
     @property
-    def _trust(self):
+    def _trust(self) -> Trust:
         """Who is trusted with what budget: by the parameters, until the first round."""
         return Trust.of(self._model, self._opened_budget or Budget(self.epsilon, self.delta))
 
     @property
-    def _one_mechanism(self):
+    def _one_mechanism(self) -> bool:
         """Whether a person's rounds are in one mechanism, and not each in one of its own."""
         return self._trust.can.curator
 
     @property
-    def _round_budget(self):
+    def _round_budget(self) -> Budget:
         """Budget of the streams: of a person where a curator has them, else of one round.
 
         Rounds that have a mechanism each add up: Gaussian noise by the squares of mu, pure reports
@@ -197,7 +204,7 @@ class RunningSumsPolicy(BasePolicy):
         return divided_budget(budget, max_visits, "gdp" if gaussian else None)
 
     @property
-    def _times(self):
+    def _times(self) -> GrowingTimes:
         """Public times at which the sums are read."""
         if self.update_every != "auto":
             return GrowingTimes.even(self.update_every, self.horizon)
@@ -205,9 +212,9 @@ class RunningSumsPolicy(BasePolicy):
             return BATCHES
         return GrowingTimes(1 if self._trust.exact else 20)
 
-    def _start(self, n_phi):
+    def _start(self, n_phi: int) -> None:
         self._reads = 0
-        bounds = tuple(float(bound) - self._offset for bound in self.bounds_y)
+        bounds: Any = tuple(float(bound) - self._offset for bound in self.bounds_y)
         has_intercept = self._has_intercept
         self._scaling = RecordMap.of_norm(
             float(self.data_norm), bounds, has_intercept, n_phi, FEATURES_TO_CONSTANT
@@ -238,7 +245,7 @@ class RunningSumsPolicy(BasePolicy):
             self._events = Visits(1, self._numbering.part("events"))
 
     @property
-    def _offset(self):
+    def _offset(self) -> float:
         """Public reward that is subtracted from all rewards."""
         if self.reward_offset is not None:
             return float(self.reward_offset)
@@ -246,11 +253,11 @@ class RunningSumsPolicy(BasePolicy):
         return low / 2.0 + high / 2.0
 
     @property
-    def _neutral_reward(self):
+    def _neutral_reward(self) -> float:
         return self._offset
 
     @property
-    def _certified(self):
+    def _certified(self) -> bool:
         """Whether regions are to be proved.
 
         The proof is for weights of a bounded norm without an intercept, for all rounds together,
@@ -259,7 +266,7 @@ class RunningSumsPolicy(BasePolicy):
         return self.width == "certified"
 
     @property
-    def _has_intercept(self):
+    def _has_intercept(self) -> bool:
         """Whether rows get a constant: with weights for each action they have their own.
 
         Blank rounds of people who came too often would add to it, and pull it to the middle. A
@@ -287,17 +294,17 @@ class RunningSumsPolicy(BasePolicy):
         return moment_notes(equations, self._scaling, self._space.n_blocks)
 
     @property
-    def _answer_number(self):
+    def _answer_number(self) -> Any:
         return self._sums.place
 
     @property
-    def _parameters_can(self):
+    def _parameters_can(self) -> "Capabilities":
         """The abilities of the model of the parameters, which at epsilon=inf is not that of the
         run."""
         return capabilities(self._model)
 
     @property
-    def _likely_channel(self):
+    def _likely_channel(self) -> str:
         """The reports of users, as far as it is known without the number of features; or "auto"."""
         can = self._parameters_can
         if not can.reports or self.channel != "auto":
@@ -308,7 +315,7 @@ class RunningSumsPolicy(BasePolicy):
         return "auto" if can.amplifies or (self._max_visits or 1) == 1 else "gaussian"
 
     @property
-    def _channel(self):
+    def _channel(self) -> str:
         """What users send: "gaussian" or "codebook", by public numbers."""
         can = self._parameters_can
         if self.channel == "codebook" and not can.reports:
@@ -323,12 +330,12 @@ class RunningSumsPolicy(BasePolicy):
             return best_channel(can, self._scaling.size, self._round_budget, self._usual_batch)
 
     @property
-    def _usual_batch(self):
+    def _usual_batch(self) -> int:
         """Users whose reports are shuffled together at the expected number of rounds."""
         return self._times.length(self.horizon)
 
     @property
-    def _gains_nothing(self):
+    def _gains_nothing(self) -> bool:
         """Whether a shuffler helps less than it delays: single reports are then better.
 
         A record that waits for the end of a batch lags behind by half of the growth of batches, and
@@ -347,7 +354,7 @@ class RunningSumsPolicy(BasePolicy):
         least, mixed = (min(noises[name] for name in channels) for noises in (single, shuffled))
         return least <= mixed * (1.0 + BATCHES.growth / 2.0)
 
-    def _open_sums(self):
+    def _open_sums(self) -> PhasedSums:
         """Open the stream of the first phase: what one user may lose is charged here."""
         self._sent_channel = self._channel  # once: later accountants do not change it
         query = self._query(self._scaling)
@@ -363,7 +370,7 @@ class RunningSumsPolicy(BasePolicy):
         with self._accounting():
             return PhasedSums(query, self._times, options, releases, self._noise_state(), numbering)
 
-    def _query(self, maps):
+    def _query(self, maps: RecordMap) -> Any:
         """Moments; a round that is learned from at another time moves two reads by no more."""
         query: Any = moments_query(maps, self._sent_channel)
         if self._sent_channel == "codebook":
@@ -372,10 +379,17 @@ class RunningSumsPolicy(BasePolicy):
         return replace(query, square_weight=weight, blocks=self._space.n_blocks)
 
     @property
-    def _can_be_late(self):
+    def _can_be_late(self) -> bool:
         return self._one_mechanism and not self._trust.exact and not self._certified
 
-    def _update_late(self, n_rounds, rewards, rows, actions, who):
+    def _update_late(
+        self,
+        n_rounds: int,
+        rewards: np.ndarray,
+        rows: np.ndarray,
+        actions: np.ndarray,
+        who: tuple[str | None, ...],
+    ) -> None:
         """Learn from rewards that came in so many rounds, whichever rounds they are of.
 
         The places of rounds are those at which they were acted on, and so is the number of rounds
@@ -400,18 +414,18 @@ class RunningSumsPolicy(BasePolicy):
                 rewards = rewards[admitted] - self._offset
                 self._add(self._sums.take_late(rows, rewards, n_rounds), n_rounds)
 
-    def _pay(self, n_rounds):
+    def _pay(self, n_rounds: int) -> None:
         """Open the streams that the rounds need, or refuse them while nothing has changed."""
         self._check_sums(n_rounds)
         if not self._sums.covers(n_rounds + 1):
             with self._accounting():
                 self._sums.reserve(n_rounds + 1)
 
-    def _update(self, rows, rewards):
+    def _update(self, rows: np.ndarray, rewards: np.ndarray) -> None:
         """Push rounds to the stream; only its last public read decides what is played."""
         self._add(self._sums.take(rows, rewards - self._offset), len(rows))
 
-    def _add(self, reads, n_rounds):
+    def _add(self, reads: Iterator[Any], n_rounds: int) -> None:
         """Add rounds to the sums, which yield what is read of them meanwhile."""
         equations = None
         with self._whole_update():
@@ -433,10 +447,10 @@ class RunningSumsPolicy(BasePolicy):
         """
         return [] if self._windows is None else list(self._windows.changes)
 
-    def _read(self, equations):
+    def _read(self, equations: "NormalEquations") -> Any:
         """Note one of the reads that an update passes."""
 
-    def _learn(self, equations):
+    def _learn(self, equations: "NormalEquations") -> None:
         """Take over the last read of an update."""
         self._region = self._make_region(equations)
         if self._windows is not None and self._windows.intercept is not None:
@@ -444,18 +458,18 @@ class RunningSumsPolicy(BasePolicy):
         self.coef_, intercept = self._scaling.coefficients(self._region.centre)
         self.intercept_ = intercept + self._offset
 
-    def _make_region(self, equations):
+    def _make_region(self, equations: "NormalEquations") -> Region:
         """Centre and widths of the weights, by the equations of a read."""
         raise NotImplementedError
 
     @property
-    def _has_learned(self):
+    def _has_learned(self) -> bool:
         return self._region is not None
 
-    def _features(self, rows):
+    def _features(self, rows: np.ndarray) -> "Array":
         return self._scaling.features(rows)
 
-    def _posterior(self, equations, norm=1.0):
+    def _posterior(self, equations: "NormalEquations", norm: float = 1.0) -> Region:
         """Posterior of the weights, without the error of what is common to all actions.
 
         The intercept is the same for all actions of a round: its error is no part of the width of
@@ -478,7 +492,7 @@ class RunningSumsPolicy(BasePolicy):
             form[:, -1] = 0.0
         return Region(fit.centre + self._mean, form)
 
-    def _rule(self):
+    def _rule(self) -> dict[str, Any]:
         """Numbers of the rule by which an action is chosen."""
         raise NotImplementedError
 
@@ -528,7 +542,7 @@ class RunningSumsPolicy(BasePolicy):
         """
         fields = self._device_task()
         answers = []
-        seen: Counter = Counter()
+        seen: Counter[Any] = Counter()
         max_visits = self._max_visits or 1
         for user, answer in reports:
             is_known(fields["users"], user)
@@ -548,7 +562,7 @@ class RunningSumsPolicy(BasePolicy):
             self._add(taken, len(answers))
         return self
 
-    def _device_task(self):
+    def _device_task(self) -> Any:
         """Fields of the task of all rounds: the same for the policy's whole life."""
         if not self._has_begun:
             raise ValueError("devices have not been given a task: call public_state.")
@@ -575,5 +589,5 @@ class RunningSumsPolicy(BasePolicy):
                 "users": {"n": NO_LIMIT, "seed": 0, "start": 0, "stop": NO_LIMIT},
             }  # fmt: skip
             self._device_fields = {**fields, "hash": task_hash(fields)}
-            self._reported: Counter = Counter()
+            self._reported: Counter[Any] = Counter()
         return self._device_fields

@@ -12,13 +12,14 @@ estimates of both parts differ by no more than their errors explain. The oldest 
 used (the idea is that of Bifet and Gavalda 2007, for means of exact numbers).
 """
 
+from collections.abc import Callable, Iterator
 import uuid
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from math import hypot, log, sqrt
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import chdtrc
@@ -28,8 +29,22 @@ from ..._estimation._moments import PRIOR_VARIANCES
 from ..._linalg import RELATIVE_ZERO, TINY, norm_of
 from ..._stored import frozen, frozen_object, stored_in_policies
 from ...privacy import (
-    TOLD_ABOVE, Answer, GaussianNoise, PrivacyReport, Raw, charge, open_stream, parallel_part,
-)  # fmt: skip
+    TOLD_ABOVE,
+    Answer,
+    GaussianNoise,
+    PrivacyReport,
+    Raw,
+    charge,
+    open_stream,
+    parallel_part,
+)
+
+if TYPE_CHECKING:
+    from ..._contracts import Scalar
+    from ...privacy import LiftedReports, Numbering
+    from ..._estimation._moments import NormalEquations
+    from .._epochs._policy import Stretch
+    from ._running import GrowingTimes
 
 # Weights of the likelihood's ellipsoid beside the ball; any is valid, the smallest result is used.
 # Not 0: the ball alone would leave the choice among arms of equal norm to rounding.
@@ -49,23 +64,23 @@ class Region:
     form: np.ndarray
 
     @property
-    def blocks(self):
+    def blocks(self) -> np.ndarray:
         """Blocks of the form, of shape (n_blocks, p, p)."""
         return self.form.reshape(-1, *self.form.shape[-2:])
 
-    def bounds(self, phi):
+    def bounds(self, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and width of every row of phi, of shape (n, p): phi'centre, sqrt(phi' form phi)."""
         parts = phi.reshape(len(phi), len(self.blocks), -1).swapaxes(0, 1)
         squares = np.einsum("bij,bij->i", parts @ self.blocks, parts)
         return phi @ self.centre, np.sqrt(np.maximum(squares, 0.0))
 
 
-def ball(size, bound):
+def ball(size: int, bound: float) -> Region:
     """Region before anything is known: ||theta|| <= bound."""
     return Region(np.zeros(size), bound**2 * np.eye(size))
 
 
-def certified(equations, alpha, bound, failure):
+def certified(equations: "NormalEquations", alpha: float, bound: float, failure: float) -> Region:
     """Region that contains theta* with probability at least 1 - failure, actions adaptive.
 
     If ||theta*|| <= bound and the centred rewards lie in [-1, 1]. Three events: the largest
@@ -91,7 +106,9 @@ def certified(equations, alpha, bound, failure):
     return _smallest(values, vectors, equations.target, widened, beta, bound)
 
 
-def self_normalized(equations, alpha, bound, failure):
+def self_normalized(
+    equations: "NormalEquations", alpha: float, bound: float, failure: float
+) -> Region:
     """Region of exact sums at all times together (Abbasi-Yadkori et al. 2011, Theorem 2)."""
     covariance = np.linalg.inv(equations.design + alpha * np.eye(len(equations.target)))
     growth = -np.linalg.slogdet(alpha * covariance)[1]
@@ -99,7 +116,7 @@ def self_normalized(equations, alpha, bound, failure):
     return Region(covariance @ equations.target, radius**2 * covariance)
 
 
-def noise_bound(equations, bound, level):
+def noise_bound(equations: "NormalEquations", bound: float, level: float) -> float:
     """Bound on ||N_b - N_A theta||, ||theta|| <= bound, but for a probability of exp(-level)."""
     p = len(equations.target)
     design = (equations.design_scale * bound) ** 2
@@ -110,7 +127,7 @@ def noise_bound(equations, bound, level):
     return sqrt(trace + 2.0 * sqrt(square * level) + 2.0 * largest * level)
 
 
-def rewards_bound(growth, level):
+def rewards_bound(growth: np.ndarray, level: float) -> float:
     """Bound on ||sum phi zeta|| in the norm of W^-1 at all times, but for exp(-level).
 
     The eigenvalues of W over the ridge are the growth.
@@ -118,7 +135,14 @@ def rewards_bound(growth, level):
     return sqrt(2.0 * level + np.log(growth).sum())
 
 
-def _smallest(values, vectors, target, metric, beta, bound):
+def _smallest(
+    values: np.ndarray,
+    vectors: np.ndarray,
+    target: np.ndarray,
+    metric: np.ndarray,
+    beta: float,
+    bound: float,
+) -> Region:
     """Smallest average of two ellipsoids: ||b - S theta||_{W^-1} <= beta, and the ball."""
     target = vectors.T @ target
     data = values**2 / metric / beta**2
@@ -134,7 +158,7 @@ def _smallest(values, vectors, target, metric, beta, bound):
     return Region(vectors @ centre, (vectors * form) @ vectors.T)
 
 
-def without_blanks(equations):
+def without_blanks(equations: "NormalEquations") -> "NormalEquations":
     """Equations with a number of rounds in which those without features do not count.
 
     Rounds of people who came too often are blank, and how many these are is private: their zeros
@@ -144,14 +168,14 @@ def without_blanks(equations):
     return replace(equations, n=float(np.clip(np.trace(equations.design), 1.0, equations.n)))
 
 
-def diagonal_blocks(matrix, blocks):
+def diagonal_blocks(matrix: np.ndarray, blocks: int) -> np.ndarray:
     """So many blocks of equal size on the diagonal of a matrix, of shape (blocks, p, p)."""
     size = len(matrix) // blocks
     every = np.arange(blocks)
     return matrix.reshape(blocks, size, blocks, size)[every, :, every]
 
 
-def about(equations, theta):
+def about(equations: "NormalEquations", theta: float | np.ndarray) -> "NormalEquations":
     """Equations of theta* - theta, of a public or released theta.
 
     Entries beside the diagonal of the noise have a variance of half the square of the scale. The
@@ -168,7 +192,12 @@ def about(equations, theta):
     return replace(equations, target=target, target_scale=scale, square=square)
 
 
-def asymptotic(equations, least_variance=0.0, blocks=1, constant=0.0):
+def asymptotic(
+    equations: "NormalEquations",
+    least_variance: float = 0.0,
+    blocks: int = 1,
+    constant: float = 0.0,
+) -> Region:
     """Posterior of theta with the noise's exact law, and a normal prior chosen by its evidence.
 
     If each action has weights of its own, the Gram matrix is made of blocks: what is released
@@ -192,7 +221,7 @@ def asymptotic(equations, least_variance=0.0, blocks=1, constant=0.0):
     return _posterior(equations, *spectrum, least_variance, constant)
 
 
-def steadied(equations, size):
+def steadied(equations: "NormalEquations", size: int) -> "NormalEquations":
     """Equations without the part of the differences in the design that noise explains.
 
     The matrix A of so many features has a mean m on its diagonal. R = A - m I has q orthonormal
@@ -221,7 +250,13 @@ def steadied(equations, size):
 INTERCEPT_VARIANCES = np.array([1e-6, 1.0])
 
 
-def _posterior(equations, values, vectors, least_variance, constant=0.0):
+def _posterior(
+    equations: "NormalEquations",
+    values: np.ndarray,
+    vectors: np.ndarray,
+    least_variance: float,
+    constant: float = 0.0,
+) -> Region:
     """Posterior of theta in each block, by the eigenvalues and eigenvectors of their designs.
 
     In the eigenvectors of the design, target_i = value_i theta_i + error_i, where the error has
@@ -273,7 +308,7 @@ def _posterior(equations, values, vectors, least_variance, constant=0.0):
     return Region(weights, form if len(form) > 1 else form[0])
 
 
-def mean_square(equations, constant):
+def mean_square(equations: "NormalEquations", constant: float) -> "Scalar":
     """Mean square of the rewards, about their mean if rows have a constant, which tells that mean.
 
     Rewards of 0 or 1 at a rate of .9 vary by a third of their mean square about the middle.
@@ -375,7 +410,9 @@ class Windows:
     # with 0.003.
     doubt = 0.5
 
-    def __init__(self, query, persons=False, blocks=1, exact=False):
+    def __init__(
+        self, query: Any, persons: bool = False, blocks: int = 1, exact: bool = False
+    ) -> None:
         self._query = query
         self._persons = persons
         self._blocks = blocks
@@ -407,11 +444,11 @@ class Windows:
                 spaced.append(middle)
         self._marks = [*alone, *spaced, *(each.shortened() for each in marks[1:][-1:]), mark]
 
-    def _equations(self, answer):
+    def _equations(self, answer: Answer) -> Any:
         """Equations of the answer of a window."""
         return self._query.equations(answer)
 
-    def _estimate(self, equations):
+    def _estimate(self, equations: "NormalEquations") -> tuple[Region, np.ndarray]:
         """Region of the weights, and the inverse of the mean square of the rows."""
         if self.intercept is not None:
             alone = self.intercept * np.eye(len(equations.target))[-1]
@@ -440,11 +477,11 @@ class Windows:
                 break  # at the last start, which has no cuts, if not before
         return self._since(start, now)
 
-    def _alarm(self, n_cuts):
+    def _alarm(self, n_cuts: int) -> float:
         """Probability below which a cut raises an alarm; over all reads they add up to 5%."""
         return FALSE_ALARMS * 6.0 / (np.pi * self._tests) ** 2 / n_cuts
 
-    def _starts(self, now):
+    def _starts(self, now: "Stretch | Mark") -> "list[Stretch | Mark]":
         """Marks at which a window may begin, the oldest first.
 
         The noise since a read in the middle of an earlier phase is not known: after an alarm there,
@@ -461,12 +498,19 @@ class Windows:
                 found.append(earlier[-1])
         return found
 
-    def _since(self, start, end):
+    def _since(self, start: Any, end: Any) -> Any:
         """Equations of the rounds between two marks."""
         value = end.answer.value - start.answer.value
         return self._equations(Answer(value, end.rounds - start.rounds, end.noise_since(start)))
 
-    def _gap(self, start, cut, now, region, misfit):
+    def _gap(
+        self,
+        start: Any,
+        cut: Any,
+        now: Any,
+        region: Callable[..., Any],
+        misfit: float,
+    ) -> float:
         """Probability of estimates before and after a cut that differ so much by chance.
 
         The noise of a sum and that of its continuation may be correlated; twice the sum of both
@@ -481,7 +525,7 @@ class Windows:
         square = float((difference * np.linalg.solve(scatter, difference)).sum())
         return float(chdtrc(difference.size, square))  # the tail of chi squared
 
-    def _correlation(self, start, cut, now):
+    def _correlation(self, start: Any, cut: Any, now: Any) -> "Scalar":
         """Absolute correlation of the noise before and after a cut, from the noise of the whole."""
         pairs = (start, now), (start, cut), (cut, now)
         total, before, after = (last.noise_since(first).scale for first, last in pairs)
@@ -491,7 +535,9 @@ class Windows:
         return min(abs(found), 1.0)
 
 
-def window_estimate(equations, persons=False, blocks=1):
+def window_estimate(
+    equations: "NormalEquations", persons: bool = False, blocks: int = 1
+) -> tuple[Region, np.ndarray]:
     """Posterior of the weights in a window, and the inverse of the mean square of its rows.
 
     What noise hides is not known.
@@ -543,7 +589,15 @@ class PhasedSums:
         Numbers by which copies of the policy find the reads that were made.
     """
 
-    def __init__(self, query, times, options, releases, random_state, numbering):
+    def __init__(
+        self,
+        query: Any,
+        times: "GrowingTimes",
+        options: dict[str, Any],
+        releases: int,
+        random_state: np.random.RandomState | None,
+        numbering: "Numbering",
+    ) -> None:
         self.query = query
         self.times = times
         self._numbering = numbering
@@ -553,7 +607,7 @@ class PhasedSums:
         self._releases = releases
         self._random_state = random_state
         self._partition = uuid.uuid4().hex
-        self._streams = []  # that of the present phase, and those of the phases to come
+        self._streams: list[Any] = []  # that of the present phase, and those of the phases to come
         self._past = NOTHING.answer
         self.mark: Any = None  # the last read, as an end of a window
         self.report: Any = None  # with a row for each stream, once the first of them is open
@@ -561,52 +615,52 @@ class PhasedSums:
         self.reserve(1)
 
     @property
-    def length(self):
+    def length(self) -> int:
         """Public number of rounds between the last read and the next one."""
         return self.times.length(self.rounds)
 
     @property
-    def place(self):
+    def place(self) -> Any:
         """Number of the next read among those of all phases: that by which copies find it."""
         stream = self._streams[0]
         phase = self._opened - len(self._streams)
         ended = stream.reads == stream.n_reads
         return ((phase + ended) << 40) + (0 if ended else stream.reads)  # a phase has fewer reads
 
-    def covers(self, rounds):
+    def covers(self, rounds: int) -> bool:
         """Whether the streams are open that so many further rounds need."""
         return self.rounds + self.pending + rounds <= self._planned
 
-    def reserve(self, rounds):
+    def reserve(self, rounds: int) -> None:
         """Open, hence charge, the streams that so many further rounds need."""
         while not self.covers(rounds):
             self._open()
 
-    def take(self, X, y):
+    def take(self, X: np.ndarray, y: np.ndarray) -> Iterator[Any]:
         """Add records, and yield equations of all so far at every public time that is passed."""
         return self._taken(len(X), lambda part: self._keep(X[part], y[part]))
 
-    def take_late(self, X, y, n):
+    def take_late(self, X: np.ndarray, y: np.ndarray, n: int) -> Iterator[Any]:
         """Add records that came in so many rounds, none of them beyond the next public time."""
 
-        def add(part):
+        def add(part: slice) -> None:
             self._push()
             self._streams[0].push(X, y, n)
 
         return self._taken(n, add)
 
-    def take_reports(self, reports):
+    def take_reports(self, reports: "LiftedReports") -> Iterator[Any]:
         """Add reports that users have made, as `take` adds records."""
         return self._taken(
             len(reports.directions), lambda part: self._streams[0].take(reports.part(part))
         )
 
     @property
-    def code(self):
+    def code(self) -> Any:
         """Code of the users' reports."""
         return self._streams[0].noise.code
 
-    def _taken(self, n, add):
+    def _taken(self, n: int, add: Callable[..., Any]) -> "Iterator[NormalEquations]":
         """Add n records in parts that end at public times, and yield equations there."""
         start = 0
         while start < n:
@@ -629,26 +683,26 @@ class PhasedSums:
                 self.mark = Mark(self.rounds, total, self._streams[0], self._streams[0].reads)
                 yield self.query.equations(total)
 
-    def _keep(self, X, y):
+    def _keep(self, X: np.ndarray, y: np.ndarray) -> None:
         """Keep a few rows until there are enough of them for one sum."""
         # Copies: a slice would keep the whole batch alive.
         self._batches.append((X.copy(), y.copy()))
         if max(len(self._batches), len(X)) >= MOST_KEPT:
             self._push()
 
-    def _push(self):
+    def _push(self) -> None:
         """Give the rows that were kept to the present stream."""
         if batches := self._batches:
             self._batches = Raw()
             self._streams[0].push(*map(np.concatenate, zip(*batches, strict=True)))
 
-    def _total(self, answer):
+    def _total(self, answer: Answer) -> Answer:
         if not self._past.n:
             return answer
         noise = self._past.noise.plus(answer.noise)
         return Answer(self._past.value + answer.value, self._past.n + answer.n, noise)
 
-    def _open(self):
+    def _open(self) -> None:
         reads = self.times.reads(self._opened)
         batch = self.times.length(self._planned)
         planned = self.times.end(self._planned, reads)  # a loop, which may be interrupted
