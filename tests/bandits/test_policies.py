@@ -94,12 +94,12 @@ def test_elimination_by_intervals():
     policy = ActionElimination(oracle=ssp(), confidence_level=0.9, random_state=0)
     contexts = np.tile(np.arange(4.0)[None, :, None], (6, 1, 1))
     policy.act(contexts)
-    policy._epochs = [None] * 2
-    policy.oracle_ = Bands([0.2, 0.3, -1.0, 0.4], [0.5, 0.6, 0.1, 0.45])
-    np.testing.assert_array_equal(policy._alive(contexts)[0], [True, True, False, True])
-    assert policy.oracle_.levels == [pytest.approx(1 - 0.1 * 6 / (pi**2 * 4 * 4))]
+    oracle = Bands([0.2, 0.3, -1.0, 0.4], [0.5, 0.6, 0.1, 0.45])
+    policy._fits = [(2, oracle)]
+    np.testing.assert_allclose(policy._choose(contexts, None)[0], [1 / 3, 1 / 3, 0.0, 1 / 3])
+    assert oracle.levels == [pytest.approx(1 - 0.1 * 6 / (pi**2 * 4 * 4))]
     mask = np.broadcast_to([True, False, True, False], (6, 4))
-    np.testing.assert_array_equal(policy._alive(contexts, mask)[0], [True, False, False, False])
+    np.testing.assert_array_equal(policy._choose(contexts, mask)[0], [1.0, 0.0, 0.0, 0.0])
 
 
 def test_inverse_gap_weighting():

@@ -90,8 +90,8 @@ def check_oracle(oracle: Any, n_features: int) -> None:
     if any(isinstance(label, str) for label in params.get("classes", ())):
         raise ValueError("the classes of an oracle are the possible rewards: pass numbers.")
     for name, n_columns in (("bounds_X", n_features), ("bounds_y", 1)):
-        bounds = params.get(name, "auto")
-        if not (bounds is None or isinstance(bounds, str)):
+        bounds = params.get(name)
+        if bounds is not None:
             column_bounds(bounds, [], n_columns, name)
 
 
@@ -116,7 +116,7 @@ def neutral_reward(oracle: Any) -> float:
     if params.get("classes") is not None:
         return float(max(params["classes"])) + 1.0
     bounds = params.get("bounds_y")
-    if bounds is None or isinstance(bounds, str):
+    if bounds is None:
         return 0.0
     low, high = map(float, bounds)
     if params.get("fit_intercept", False):
@@ -160,10 +160,10 @@ def failure_of_fit(oracle: Any, X: np.ndarray, y: np.ndarray, releases: int) -> 
     return None
 
 
-def reward_range(oracle: Any) -> tuple[float, float]:
-    """Least and largest reward that a fitted oracle predicts."""
+def reward_range(oracle: Any) -> Any:
+    """Rewards that a fitted oracle predicts: least and largest, or all classes."""
     if is_classifier(oracle):
-        return min(oracle.classes_), max(oracle.classes_)
+        return oracle.classes_
     return oracle.bounds_y_ if isinstance(oracle, Oracle) else (-1.0, 1.0)
 
 

@@ -283,7 +283,7 @@ class EpochPolicy(BasePolicy):
     @property
     def n_pooled_(self) -> int:
         """Rounds that the present oracle knows: those of one epoch, if oracles are not pooled."""
-        return int(self._n_pooled)
+        return self._n_pooled
 
     @property
     def privacy_report_(self) -> Any:

@@ -10,11 +10,12 @@ from scipy.special import ndtri
 from ..._compat import HasMethods
 from ..._estimation._oracle import PoolsFits, interval_claims
 from ..._linalg import ROUNDED, TINY
-from ..._parameters import Level, NotNegative, parameters
+from ..._parameters import Level, NotNegative, attribute, parameters
 from ..._stored import stored_in_policies
-from .._policy._draws import HALF_NORMAL, distinct, flat, inverse_gap, shares, uniform
+from .._policy._draws import HALF_NORMAL, distinct, flat, inverse_gap, shares
+from .._ucb._sums import Region
 from ._oracles import coef_posterior, pools, reward_range
-from ._policy import OraclePolicy
+from ._policy import OraclePolicy, comparable
 
 if TYPE_CHECKING:
     from ..._contracts import Array
@@ -77,7 +78,7 @@ def _largest(
     shape = values.shape[1:]
     flat = values.reshape(len(values), shape[0] * shape[1])
     place = np.argmax(flat, axis=1)
-    above = flat[np.arange(len(flat)), place] > threshold
+    above = flat.max(axis=1) > threshold
     slot, vector = np.unravel_index(place[above], shape)
     return rounds[above], slot, vector
 
@@ -103,10 +104,14 @@ def _exchange(
 # on real tables, and less on linear environments (docs/evidence/bandits.md).
 ERROR_WEIGHT = 15.0
 
+# Latest fits that elimination asks, which bounds its file and the time of a choice. Epochs that
+# double are fewer.
+MOST_FITS = 64
+
 # code -> paper (Foster and Rakhlin 2020; Simchi-Levi and Xu 2022, FALCON):
 #   SquareCB._weight -> gamma_m
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025, Algorithms 3 and 4):
-#   alive -> A^(j-1)(x),  spanner(alive) -> A_sp^(j)(x),  _failure -> delta_j
+#   alive -> A^(j-1)(x),  spanner(alive) -> A_sp^(j)(x),  failure -> delta_j / K
 
 
 @stored_in_policies
@@ -272,9 +277,9 @@ class SquareCB(OraclePolicy):
 class ActionElimination(OraclePolicy):
     """RegCB: play at random among the actions that no confidence interval has ruled out.
 
-    An action survives in a round if the upper end of the interval for its mean reward is at least
-    the largest lower end of all actions. With the promised probability the best action survives in
-    every round.
+    An action survives in a round if in every epoch the upper end of the interval for its mean
+    reward is at least the largest lower end of all actions. With the promised probability the best
+    action survives in every round. If no action survives all epochs, the newer ones are believed.
 
     Parameters
     ----------
@@ -290,7 +295,9 @@ class ActionElimination(OraclePolicy):
         "posterior": an action is dropped if it is below the best one by more than a normal quantile
         of standard deviations of their difference, by one posterior from the pooled sums of all
         epochs. This is not a proved interval, but one that misses no more often if the model holds.
-        Else the papers' form, with intervals of the latest epoch, by this ``method`` of the oracle.
+        Sums that cannot be added (codebook reports of `ReweightedRegressor`) have a posterior of
+        each epoch. Else the papers' form, with intervals of every epoch, by this ``method`` of the
+        oracle. At most the 64 latest epochs are asked, and none from before a noticed change.
         "auto" is "posterior" for oracles that have one, and "certified" for others;
         `LogisticRegression` has "asymptotic" ones alone.
 
@@ -345,9 +352,12 @@ class ActionElimination(OraclePolicy):
     confidence_level: Level = 0.95
     interval: Literal["auto", "posterior", "certified", "asymptotic"] = "auto"
 
+    # Numbers of epochs, and their fits or posteriors: what they ruled out does not come back
+    _fits: Any = attribute(())
+
     def _start(self, n_phi: int) -> None:
         pooled = isinstance(self.oracle, PoolsFits)
-        has = (*interval_claims(self.oracle), *["posterior"] * pooled)
+        has = interval_claims(self.oracle) + ("posterior",) * pooled
         kind = self._kind(pooled)
         if kind not in has:  # found now, and not when the first epoch closes
             raise ValueError(
@@ -358,12 +368,15 @@ class ActionElimination(OraclePolicy):
         super()._start(n_phi)
 
     def _with_past(self, oracle: Any, n_fitted: int) -> Any:
-        if self._kind(pools(oracle)) == "posterior":
-            return super()._with_past(oracle, n_fitted)
-        # The papers take intervals of one epoch.
-        self._pooled_oracle = oracle
-        self._n_pooled = n_fitted
-        return oracle
+        pooled = super()._with_past(oracle, n_fitted)
+        posterior = self._kind(pools(oracle)) == "posterior"
+        added = posterior and (pooled is not oracle or comparable(oracle))
+        changed = self._windows is not None and self.n_rounds_ in self._windows.changes
+        past = () if self.forget or added or changed else self._fits
+        used = pooled if posterior else oracle  # the papers take intervals of one epoch
+        fit = coef_posterior(used) if posterior else used
+        self._fits = [*past, (len(self._epochs), fit)][-MOST_FITS:]
+        return used
 
     def _kind(self, pooled: bool) -> str:
         """Kind of intervals that is asked of an oracle with sums, or of one without."""
@@ -371,14 +384,20 @@ class ActionElimination(OraclePolicy):
             return self.interval
         return "posterior" if pooled else "certified"
 
-    def _learn(self, oracle: Any, n_fitted: int) -> None:
-        posterior = self._kind(pools(oracle)) == "posterior"
-        self._region = coef_posterior(oracle) if posterior else None
-        self.oracle_ = oracle
-
     def _choose(self, contexts: np.ndarray, available: np.ndarray | None) -> np.ndarray:
-        find = self._alive if self._region is None else self._plausible
-        return shares(find(contexts, available), available)  # all of them if none is left
+        """Play all actions that no epoch has ruled out. The latest is asked first.
+
+        An epoch that rules out all that newer ones left contradicts them, and is not heard. Levels
+        add up: 6 / (pi j)^2 has the sum 1 over j = 1, 2, ...
+        """
+        contexts = distinct(contexts, available)
+        shape = contexts.shape[:2]
+        alive = mask = np.broadcast_to(True if available is None else available, shape)
+        for epoch, fit in reversed(self._fits):
+            failure = (1.0 - self.confidence_level) * 6.0 / (pi * epoch) ** 2 / mask.shape[1]
+            left = alive & self._possible(fit, failure, contexts, mask)
+            alive = np.where(left.any(axis=1, keepdims=True), left, alive)
+        return shares(alive)
 
     def _chances(self, contexts: np.ndarray, available: Any) -> np.ndarray:
         chances = super()._chances(contexts, available)
@@ -388,35 +407,24 @@ class ActionElimination(OraclePolicy):
         alive = np.broadcast_to(chances > 0.0, contexts.shape[:2])
         spanning = spanner(contexts, alive)
         # If all features are zero, nothing is spanned, and all of the actions are played.
-        return uniform(contexts, np.where(spanning.any(axis=1, keepdims=True), spanning, alive))
+        return shares(np.where(spanning.any(axis=1, keepdims=True), spanning, alive))
 
-    def _plausible(self, contexts: np.ndarray, available: Any) -> "Array":
-        """Actions that may be the best, by posteriors of differences to the best mean."""
-        contexts = distinct(contexts, available)
-        rounds = np.arange(len(contexts))
-        means = contexts @ self._region.centre
-        if available is not None:  # an action that may not be played rules out no other
-            means = np.where(available, means, -np.inf)
-        best = means.argmax(axis=1)
-        apart = contexts - contexts[rounds, best][:, None]
-        spread = np.sqrt(np.einsum("nkj,nkj->nk", apart @ self._region.form, apart))
-        behind = means.max(axis=1, keepdims=True) - means
-        return behind <= -ndtri(self._failure / contexts.shape[1]) * spread
+    def _possible(
+        self, fit: Any, failure: float, contexts: np.ndarray, mask: np.ndarray
+    ) -> "Array":
+        """Actions that may be the best, by one epoch: others than of the mask rule out no action.
 
-    @property
-    def _failure(self) -> float:
-        """Failure probability of the latest epoch: 6 / (pi j)^2 adds up to 1 over j = 1, 2, ..."""
-        return (1.0 - self.confidence_level) * 6.0 / (pi * max(len(self._epochs), 1)) ** 2
-
-    def _alive(self, contexts: np.ndarray, available: Any = None) -> "Array":
-        """Surviving actions, of shape (n_rounds or 1, n_actions), by the papers' intervals."""
+        By a posterior of differences to the best mean, or by intervals of all means.
+        """
+        if isinstance(fit, Region):
+            means = np.where(mask, contexts @ fit.centre, -np.inf)
+            best = contexts[np.arange(len(contexts)), means.argmax(axis=1)]
+            rows, shape = flat(contexts - best[:, None])
+            ahead, spread = fit.bounds(rows)
+            return (ahead >= ndtri(failure) * spread).reshape(shape)
         rows, shape = flat(contexts)
-        ends = self.oracle_.confidence_interval(
-            rows,
-            confidence_level=1.0 - self._failure / contexts.shape[1],
-            method=self._kind(False),
+        ends = fit.confidence_interval(
+            rows, confidence_level=1.0 - failure, method=self._kind(False)
         )
-        # An action that may not be played rules out no other
-        mask = True if available is None else available
         low, high = (np.where(mask, end.reshape(shape), -np.inf) for end in ends)
         return high >= low.max(axis=1, keepdims=True)
