@@ -3,10 +3,11 @@
 import argparse
 import csv
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sklearn.base import clone
 
@@ -14,33 +15,37 @@ from .._printing import Table, given_axes, pyplot, save_picture
 from ..exceptions import SkprivError
 from ..privacy import MODELS, capabilities
 
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
 PRIVATE = sorted(name for name in MODELS if not capabilities(name).exact)
 PICTURES = (".pdf", ".png", ".svg")
+T = TypeVar("T")
 
 
 class CommandError(SkprivError):
     """One sentence for stderr; the exit code is 2."""
 
 
-def refuse(wrong, sentence):
+def refuse(wrong: object, sentence: str) -> None:
     """Raise an error of this sentence where something is wrong."""
     if wrong:
         raise CommandError(sentence)
 
 
-def present_file(what, path, remedy):
+def present_file(what: str, path: str | Path, remedy: str) -> None:
     """Refuse a path at which there is no file, with the remedy."""
     refuse(not Path(path).is_file(), f"{what} {path} is not a file: {remedy}")
 
 
-def tell(*lines):
+def tell(*lines: str) -> None:
     """Print lines that are no part of what a command makes."""
     for line in lines:
         print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
-def explained(words, *errors):
+def explained(words: str, *errors: type[Exception]) -> Iterator[None]:
     """Make errors one sentence that begins with these words; by default those of reading a file."""
     try:
         yield
@@ -48,7 +53,7 @@ def explained(words, *errors):
         raise CommandError(f"{words} {error}") from None
 
 
-def of_type(read, holds, words):
+def of_type(read: Callable[[str], T], holds: Callable[[T], bool], words: str) -> Callable[[str], T]:
     """Type of an argument: what ``read`` makes of its text, if ``holds`` is true of it.
 
     Parameters
@@ -58,7 +63,7 @@ def of_type(read, holds, words):
         What the error says that the argument must be.
     """
 
-    def parsed(text):
+    def parsed(text: str) -> T:
         try:
             if holds(value := read(text)):
                 return value
@@ -69,7 +74,7 @@ def of_type(read, holds, words):
     return parsed
 
 
-def names_in(text):
+def names_in(text: str) -> list[str]:
     """Names in a list with commas; one at its end is that of a list which goes on.
 
     A name that has a comma stands in quotation marks: '"income, yearly",age'.
@@ -78,12 +83,12 @@ def names_in(text):
     return [part.strip() for part in row]
 
 
-def at_least(smallest):
+def at_least(smallest: int) -> Callable[[str], int]:
     """Type of the integers from `smallest`."""
     return of_type(int, lambda value: value >= smallest, f"an integer of at least {smallest}")
 
 
-def some_of(names):
+def some_of(names: Iterable[str]) -> Callable[[str], list[str]]:
     """Type of the lists of these names, separated by commas."""
     return of_type(names_in, lambda given: set(given) <= set(names), f"of {', '.join(names)}")
 
@@ -103,7 +108,13 @@ workers = of_type(
 class Joined(argparse.Action):
     """A list in one argument, separated by commas, or in several; each item once."""
 
-    def __call__(self, parser, namespace, values, option_string=None):
+    def __call__(
+        self,
+        parser: "ArgumentParser",
+        namespace: "Namespace",
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
         """Join the lists of all arguments; numbers are put in increasing order."""
         items = list(dict.fromkeys(item for listed in values for item in listed))
         numbers = all(isinstance(item, float) for item in items)
@@ -171,7 +182,7 @@ SHARED: dict[str, dict[str, Any]] = {  # options that several commands have
 }  # fmt: skip
 
 
-def add_options(parser, *names, **changed):
+def add_options(parser: "ArgumentParser", *names: str, **changed: dict[str, Any]) -> None:
     """Add options that several commands have; of some a command says more, by their name.
 
     Parameters
@@ -186,7 +197,7 @@ def add_options(parser, *names, **changed):
         parser.add_argument(name, **{**SHARED[name], **own})
 
 
-def check_files(args, *read, **written):
+def check_files(args: "Namespace", *read: str | None, **written: tuple[str, ...] | None) -> None:
     """Whether files can be written is found out before anything is spent, and not after it.
 
     No file that is read is written, whatever --force says, and none is written twice.
@@ -224,7 +235,7 @@ def check_files(args, *read, **written):
         )
 
 
-def with_settings(template, **settings):
+def with_settings(template: Any, **settings: Any) -> Any:
     """Copy of an estimator or policy, with those settings that it has, or that its oracle has.
 
     Parameters
@@ -241,7 +252,7 @@ def with_settings(template, **settings):
     return clone(template).set_params(**own)
 
 
-def panels(n_panels, *, share=False):
+def panels(n_panels: int, *, share: bool = False) -> tuple[Any, list[Any]]:
     """Figure with axes in rows of at most three: a page is not wider."""
     axes = given_axes(None, n_panels, "--plot", sharey=share)
     figure = axes[0].figure
@@ -249,7 +260,7 @@ def panels(n_panels, *, share=False):
     return figure, list(axes)
 
 
-def write(figure, path):
+def write(figure: Any, path: str) -> None:
     """Write the picture, and say so."""
     with explained(f"--plot {path} cannot be written:", OSError):
         save_picture(figure, path, dpi=150)
@@ -257,7 +268,7 @@ def write(figure, path):
     tell(f"Wrote {path}.")
 
 
-def by_epsilon(epsilons, rows):
+def by_epsilon(epsilons: Iterable[float], rows: list[list[str]]) -> Table:
     """Table with a column for each epsilon; a row is a label and at most as many cells."""
     header = ["epsilon", *(f"{epsilon:g}" for epsilon in epsilons)]
     return Table(header, [[*row, *[""] * (len(header) - len(row))] for row in rows])

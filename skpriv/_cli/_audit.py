@@ -1,7 +1,8 @@
 """`python -m skpriv audit`: what it attacks, with which neighbours, and the attack."""
 
 import sys
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +21,10 @@ from ._arguments import (
     with_settings,
     write,
 )
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
 
 SCHEDULE = (50, 70)  # lengths of the epochs of a policy
 # Users of an estimator of reports: as few as it can do with, since the noise of others hides one.
@@ -42,7 +47,7 @@ PAIRS = {
 REPORTED = {"descent": (([-1.0, 0.0], 1.0), ([-1e-9, 0.0], -1.0))}
 
 
-def records(name, privacy):
+def records(name: str, privacy: str) -> list[tuple[np.ndarray, np.ndarray]]:
     """Two tables, of zeros mostly, that differ in the first record.
 
     The pairs are those that :func:`skpriv.audit.worst_pairs` ranks first, or near it, under all
@@ -56,12 +61,14 @@ def records(name, privacy):
     return _neighbours(X, pair)
 
 
-def rounds():
+def rounds() -> list[tuple[np.ndarray, np.ndarray]]:
     """Contexts and rewards of two sets of users, one of whom differs."""
     return _neighbours(np.random.RandomState(0).uniform(-0.5, 0.5, size=(sum(SCHEDULE), 3, 2)), FAR)
 
 
-def _neighbours(X, pair):
+def _neighbours(
+    X: np.ndarray, pair: tuple[tuple[list[float], float], ...]
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """The same rows and linear targets with either of two first records."""
     y = np.clip(X @ [1.0, -0.5], -1.0, 1.0)
     found = [(X.copy(), y.copy()) for _ in pair]
@@ -96,7 +103,7 @@ POLICIES = {
 ONLY = {"iht": "central", "fliphat": "central", "online_lin_ucb": "local"}
 
 
-def claims():
+def claims() -> Iterator[tuple[str, str, Any, bool]]:
     """Name, privacy model, estimator or policy, and whether it is fitted, of all that claim it."""
     for templates in (ESTIMATORS, POLICIES):
         for name, template in templates.items():
@@ -113,7 +120,7 @@ ROW_FORMAT = "{:<22}{:<11}{:<8}{:<10}{:<13}{:<13}{:<11}"
 HEADERS = ("", "model", "claim", "replayed", "lower bound", "if Gaussian", "differences")
 
 
-def add_audit(parser):
+def add_audit(parser: "ArgumentParser") -> None:
     """Add the arguments of the command."""
     add = parser.add_argument
     add("name", nargs="?", default="", metavar="NAME",
@@ -134,7 +141,7 @@ def add_audit(parser):
     )  # fmt: skip
 
 
-def run_audit(args):
+def run_audit(args: "Namespace") -> int:
     """Attack every estimator and policy under every privacy model.
 
     It replays fits to two neighbouring data sets with the same released answers, and looks for
@@ -160,11 +167,13 @@ def run_audit(args):
     return 1 if failed else 0
 
 
-def _attack(args, claim, used, name, privacy, model, fits):
+def _attack(
+    args: "Namespace", claim: Budget, used: Budget, name: str, privacy: str, model: Any, fits: bool
+) -> dict[str, Any]:
     """One row of the table, printed as soon as it is known."""
     data = records(name, privacy) if fits else rounds()
 
-    def make(seed=0):
+    def make(seed: int = 0) -> Any:
         budget = {"epsilon": used.epsilon, "delta": used.delta}
         return with_settings(model, random_state=seed, **budget)
 
@@ -192,7 +201,7 @@ def _attack(args, claim, used, name, privacy, model, fits):
     return row
 
 
-def _draw(args, rows):
+def _draw(args: "Namespace", rows: list[dict[str, Any]]) -> None:
     """A bar for each replayed cost, a mark for each lower bound, a line for the claim."""
     figure, (ax,) = panels(1)
     figure.set_size_inches(7, 1.5 + 0.25 * len(rows))

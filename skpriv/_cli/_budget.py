@@ -1,16 +1,20 @@
 """`python -m skpriv budget`: what a ledger has spent and what is left; and its total."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..exceptions import BudgetExceeded
 from ..privacy import Budget, BudgetAccountant, protecting
 from ._arguments import CommandError, add_options, explained, refuse
 
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
 
-def add_budget(parser):
+
+def add_budget(parser: "ArgumentParser") -> None:
     """Add the arguments of the command."""
     parser.add_argument("ledger", metavar="FILE", help="the ledger, a file that keeps all charges")
     total = {"help": "total epsilon of a ledger that is new or has no total"}
@@ -23,7 +27,7 @@ def add_budget(parser):
     parser.add_argument("--unit", metavar="NAME:M", help=unit)
 
 
-def run_budget(args):
+def run_budget(args: "Namespace") -> int:
     """Print the charges of a ledger, or make one with the total --epsilon."""
     absent = f"The ledger {args.ledger} is not a file: --epsilon E makes one with this total."
     refuse(args.epsilon is None and not Path(args.ledger).is_file(), absent)
@@ -44,7 +48,7 @@ def run_budget(args):
 
 
 @contextmanager
-def charged(args, purpose=""):
+def charged(args: "Namespace", purpose: str = "") -> Iterator[list[str]]:
     """Charge what is released inside to the ledger of a command; its errors are one sentence.
 
     `with` gives a list: the line about the ledger that the command prints, if there is one.
@@ -53,7 +57,7 @@ def charged(args, purpose=""):
     accountant: Any = nullcontext()
     if args.ledger is not None:
         accountant = open_ledger(args.ledger, (args.epsilon, args.delta), unit, purpose=purpose)
-    said: list = []
+    said: list[str] = []
     try:
         with accountant, nullcontext() if unit is None else protecting(*unit):
             yield said
@@ -70,7 +74,9 @@ def charged(args, purpose=""):
         said.append(f"Ledger {args.ledger}: {accountant.status}")
 
 
-def open_ledger(path, total, unit, **said):
+def open_ledger(
+    path: str, total: tuple[float, float], unit: str | tuple[str, int] | None, purpose: str = ""
+) -> BudgetAccountant:
     """Accountant of a ledger, whose total and unit are set once and stand in it.
 
     Parameters
@@ -80,13 +86,13 @@ def open_ledger(path, total, unit, **said):
         Epsilon and delta of a ledger that is new or has none.
     unit : str or (str, int), default=None
         What it protects then: a row where none is given.
-    **said : str
-        Who makes the charges, and what for.
+    purpose : str, default=""
+        What the charges are for.
     """
     nowhere = not Path(path).absolute().parent.is_dir()
     refuse(nowhere, f"The ledger {path}: there is no such directory.")
     if _total(path) is not None:
-        return BudgetAccountant(ledger=path, **said)
+        return BudgetAccountant(ledger=path, purpose=purpose)
     if Path(path).is_file():
         spent = BudgetAccountant(inf, ledger=path).ledger.total()
         refuse(
@@ -95,10 +101,10 @@ def open_ledger(path, total, unit, **said):
             "give it a larger total with `budget --epsilon`.",
         )
     with explained(f"The ledger {path} cannot be used:"):
-        return BudgetAccountant(total[0], total[1], path, unit=unit, **said)
+        return BudgetAccountant(total[0], total[1], path, unit=unit, purpose=purpose)
 
 
-def unit_of(path):
+def unit_of(path: str | None) -> tuple[str | None, int | None]:
     """The column of people and the most rows of a person that a ledger protects, or two None."""
     if path is None or not Path(path).is_file():
         return None, None
@@ -107,7 +113,7 @@ def unit_of(path):
     return (None, None) if isinstance(unit, str) else (unit[0] or None, unit[1])
 
 
-def _total(path):
+def _total(path: str) -> Budget | None:
     """Budget that stands in a ledger; None if there is none, or no file."""
     if not Path(path).is_file():
         return None

@@ -1,5 +1,8 @@
 """`python -m skpriv check` and `describe`: what is in a table, for its curator and for all."""
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
 import narwhals.stable.v2 as nw
 import numpy as np
 
@@ -23,8 +26,11 @@ from ._arguments import (
 from ._budget import charged
 from ._frames import chosen_columns, formatted, opened, read_table, text_of, write_columns
 
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
 
-def add_schema(parser):
+
+def add_schema(parser: "ArgumentParser") -> None:
     """Add the arguments of the command `schema`."""
     parser.add_argument("--target", metavar="NAME", help="column that is predicted")
     out = {"help": "TOML file to write; without it the schema is printed"}
@@ -36,7 +42,7 @@ def add_schema(parser):
     )  # fmt: skip
 
 
-def run_schema(args):
+def run_schema(args: "Namespace") -> int:
     """Write or print a schema, in TOML, with the name and a guessed type of each column.
 
     Ranges and lists are left open: a person fills them in, from what the columns mean and never
@@ -70,7 +76,7 @@ def run_schema(args):
     return 0
 
 
-def add_describe(parser):
+def add_describe(parser: "ArgumentParser") -> None:
     """Add the arguments of the command `describe`."""
     add = parser.add_argument
     add_options(parser, *ROWS_OPTIONS)
@@ -94,7 +100,7 @@ def add_describe(parser):
     )  # fmt: skip
 
 
-def run_describe(args):
+def run_describe(args: "Namespace") -> int:
     """Print counts, means and quantiles of each column of a table, with intervals, for one private
     budget.
 
@@ -131,7 +137,7 @@ def run_describe(args):
     return 0
 
 
-def add_check(parser):
+def add_check(parser: "ArgumentParser") -> None:
     """Add the arguments of the command `check`."""
     add_options(parser, *ROWS_OPTIONS)
     parser.add_argument(
@@ -141,7 +147,7 @@ def add_check(parser):
     add_options(parser, "--epsilon", "--delta", "--ledger", epsilon=total)
 
 
-def run_check(args):
+def run_check(args: "Namespace") -> int:
     """Count for each column the cells that were read, clipped, not listed, unreadable and missing.
 
     These counts are exact, and must not be released. With --group persons are counted, too, and
@@ -169,7 +175,7 @@ def run_check(args):
     return 0
 
 
-def _persons(groups, name):
+def _persons(groups: dict[str, Any], name: str) -> Iterator[str]:
     """Yield what the curator should know of the persons: exact, private numbers."""
     if not groups:
         return

@@ -1,8 +1,9 @@
 """`python -m skpriv fit`: a private model of a table, and its coefficients, for publication."""
 
+from collections.abc import Iterator
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 from sklearn.pipeline import make_pipeline
@@ -32,6 +33,10 @@ from ._arguments import (
 from ._budget import charged
 from ._frames import LIBRARIES, chosen_columns, frame_library, opened, read_schema
 
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from sklearn.pipeline import Pipeline
+
 MODELS = {
     "linear": "LinearRegression",
     "additive": "AdditiveRegressor",
@@ -58,7 +63,7 @@ WITHOUT_TARGET = {
 }
 
 
-def _add_model(parser, *names, **changed):
+def _add_model(parser: "ArgumentParser", *names: str, **changed: dict[str, Any]) -> None:
     """Add what a fit and a plan have in common, and shared options with their changes."""
     add = parser.add_argument
     add("--target", metavar="NAME", help="column that is predicted; default: that of the schema")
@@ -87,7 +92,7 @@ def _add_model(parser, *names, **changed):
     add_options(parser, "--epsilon", "--delta", *names, epsilon=priced, **changed)
 
 
-def add_fit(parser):
+def add_fit(parser: "ArgumentParser") -> None:
     """Add the arguments of the command."""
     add_options(parser, *ROWS_OPTIONS)
     add = parser.add_argument
@@ -102,7 +107,7 @@ def add_fit(parser):
     )  # fmt: skip
 
 
-def add_plan(parser):
+def add_plan(parser: "ArgumentParser") -> None:
     """Add the arguments of the command."""
     add = parser.add_argument
     limit = {"help": "most rows of one person that are used, where those are several"}
@@ -117,7 +122,7 @@ def add_plan(parser):
     parser.set_defaults(table="the schema", seed=None)
 
 
-def run_plan(args):
+def run_plan(args: "Namespace") -> int:
     """Print the standard errors that a fit will have, before anybody has seen a row.
 
     It needs a schema and a number of rows. Made-up rows stand for those of the table, so that
@@ -136,7 +141,7 @@ def run_plan(args):
     return 0
 
 
-def _people_needed(args, plan, effect):
+def _people_needed(args: "Namespace", plan: Any, effect: str) -> str:
     """How many people find an effect, which is written NAME=SIZE, in a sentence."""
     name, _, size = effect.rpartition("=")
     # The name of a column does for its coefficient if that adds no more than the unit.
@@ -155,7 +160,7 @@ def _people_needed(args, plan, effect):
     return f"{found[0]} = {size}: {people} {plan.unit}s for a power of {args.power:g}."
 
 
-def run_fit(args):
+def run_fit(args: "Namespace") -> int:
     """Fit a private model, print its coefficients, and write it to a file that holds released
     answers and public numbers only."""
     _check_files(args)
@@ -198,7 +203,9 @@ def run_fit(args):
     return 0
 
 
-def left_out(args, schema, encoder):
+def left_out(
+    args: "Namespace", schema: Schema, encoder: TableEncoder | FormulaEncoder
+) -> Iterator[str]:
     """Yield which columns of the table are no features, and why."""
     names = list(encoder.feature_names_in_)
     used = same_names([*schema, *([] if args.group is None else [args.group])], names)
@@ -209,7 +216,7 @@ def left_out(args, schema, encoder):
         yield f"Left out, as outcomes: {first_names(outcomes)}. --features can name them."
 
 
-def _plan(args, schema, frame, n, max_rows):
+def _plan(args: "Namespace", schema: Schema, frame: Any, n: int, max_rows: int | None) -> Any:
     """The questions of the fit and its standard errors, by public numbers and the schema alone."""
     encoder = _encoder(args, schema, frame)
     model = _regressor(args, schema, encoder).set_params(max_rows_per_group=max_rows)
@@ -217,7 +224,7 @@ def _plan(args, schema, frame, n, max_rows):
         return model.plan(n, schema=encoder, smallest_level=args.smallest_level)
 
 
-def _check_files(args):
+def _check_files(args: "Namespace") -> None:
     """Everything that can be found out before the rows are read and the budget is spent."""
     refuse(
         args.smallest_level is not None and not args.plan,
@@ -239,7 +246,7 @@ def _check_files(args):
     )
 
 
-def _check_model(args):
+def _check_model(args: "Namespace") -> None:
     """Refuse an estimand that the model does not have."""
     models = TEXTBOOK.get(args.estimand, MODELS)
     refuse(
@@ -249,7 +256,7 @@ def _check_model(args):
     )
 
 
-def _check_persons(args):
+def _check_persons(args: "Namespace") -> None:
     """Refuse persons where they cannot be protected."""
     able = [name for name in PRIVATE if capabilities(name).protects_groups]
     refuse(
@@ -259,7 +266,7 @@ def _check_persons(args):
     )
 
 
-def _encoder(args, schema, frame):
+def _encoder(args: "Namespace", schema: Schema, frame: Any) -> TableEncoder | FormulaEncoder:
     """The encoder of the columns, or of a formula, fitted to the names alone."""
     if args.formula is None:
         return TableEncoder(schema).fit(frame)
@@ -268,7 +275,7 @@ def _encoder(args, schema, frame):
         return FormulaEncoder(args.formula, schema).fit(frame)
 
 
-def chosen_schema(args, schema, names):
+def chosen_schema(args: "Namespace", schema: Schema, names: list[str]) -> Schema:
     """The schema of the columns that are used, with the target, which the formula may name."""
     left, tilde, _ = (args.formula or "").partition("~")
     alone = schema.outcomes[0] if len(schema.outcomes) == 1 else None
@@ -296,7 +303,7 @@ def chosen_schema(args, schema, names):
     return schema
 
 
-def _range(args, schema):
+def _range(args: "Namespace", schema: Schema) -> tuple[Any, ...]:
     """The possible kinds of the target: classes, which are 0 and 1 of a truth value, or a range."""
     column = schema[args.target]
     kind = f"--model {args.model}"
@@ -317,7 +324,7 @@ def _range(args, schema):
     return classes
 
 
-def _regressor(args, schema, encoder):
+def _regressor(args: "Namespace", schema: Schema, encoder: TableEncoder | FormulaEncoder) -> Any:
     """The regressor for encoded rows; curves need the range of each column, lines the norm."""
     kind = getattr(linear_model, MODELS[args.model])
     options = {"data_norm": 1.0, "usual_X": encoder.usual_out_}
@@ -332,7 +339,7 @@ def _regressor(args, schema, encoder):
     return kind(**options, **budget, random_state=args.seed)
 
 
-def _head(args, model):
+def _head(args: "Namespace", model: "Pipeline") -> str:
     """The model, its target, and the number of people and columns."""
     report = model[-1].privacy_report_
     target_range = _range(args, model[0].schema)
@@ -344,7 +351,7 @@ def _head(args, model):
     return f"{who}, {bounds}: {counted}, features: {first_names(model[0].columns_)}"
 
 
-def _foot(args, ledger, model):
+def _foot(args: "Namespace", ledger: list[str], model: "Pipeline") -> Iterator[str]:
     yield f"Wrote {args.out}: released answers and public numbers only."
     if args.model == "linear" and model[0].schema[args.target].kind == "boolean":
         yield YES_OR_NO

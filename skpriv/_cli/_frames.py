@@ -5,10 +5,11 @@ import csv
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, AnyStr
 
 import narwhals.stable.v2 as nw
 
@@ -17,6 +18,9 @@ from ..preprocessing import Schema, reads_as_value
 from ..records import identity, present_names, same_names, silence
 from ._arguments import CommandError, explained, present_file, refuse
 from ._budget import unit_of
+
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 NO_SCHEMA = Schema({})
 TEXT_ENDINGS = ".csv", ".tsv", ".txt"
@@ -32,7 +36,7 @@ OPEN_NAME = rf'(^|[{SEPARATORS}])\s*"'
 LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
-def opened(args):
+def opened(args: "Namespace") -> tuple[Any, Schema]:
     """The table of a command, and the schema of its columns, with what the options say.
 
     The options go before the schema, and for `--group` and `--max-rows` the schema goes before the
@@ -51,7 +55,7 @@ def opened(args):
     return frame, _of_persons(args, schema, nw.from_native(frame).columns)
 
 
-def read_with_schema(args, path):
+def read_with_schema(args: "Namespace", path: str) -> tuple[Any, Schema]:
     """A table, and the schema of its columns, with what the options say of the file."""
     schema = formatted(read_schema(args), args, decimal=args.decimal)
     frame = read_table(path, schema)
@@ -68,28 +72,28 @@ def read_with_schema(args, path):
     return frame, schema
 
 
-def read_schema(args):
+def read_schema(args: "Namespace") -> Schema:
     """The schema of a command."""
     present_file("--schema", args.schema, "`skpriv schema` writes a template of one.")
     with explained(f"--schema {args.schema}:"):
         return Schema.read(args.schema)
 
 
-def formatted(schema, args, **said):
+def formatted(schema: Schema, args: "Namespace", **said: Any) -> Schema:
     """A schema whose table is written as the options say, where they do."""
     sep = None if args.sep is None else args.sep.replace("\\t", "\t")
     with explained("--sep, --encoding or --decimal:"):
         return schema.with_format(sep=sep, encoding=args.encoding, **said)
 
 
-def chosen_columns(option, names, schema):
+def chosen_columns(option: str, names: list[str], schema: Schema) -> list[str]:
     """Columns of the schema that an option names."""
     quoted = ", where a name with a comma stands in quotation marks"
     where = "--schema" + quoted * any("," in name for name in schema)
     return present_names(names, schema, option, where, CommandError)
 
 
-def _of_persons(args, schema, names):
+def _of_persons(args: "Namespace", schema: Schema, names: list[str]) -> Schema:
     """The schema with the person whose rows they are, and how many of each are used.
 
     The options decide the column and the number, then the schema, and then the ledger. The findings
@@ -119,7 +123,7 @@ def _of_persons(args, schema, names):
         return schema.with_format(person=args.group, limit=args.max_rows)
 
 
-def read_table(path, schema: Any = NO_SCHEMA) -> Any:
+def read_table(path: str | Path, schema: Schema = NO_SCHEMA) -> Any:
     """Frame of a file; all cells of a CSV file are texts.
 
     The type of the numbers of a column would depend on all of its rows: a CSV file is read cell by
@@ -159,11 +163,11 @@ class TextTable:
 
     encoding: str
     sep: str
-    names: dict
-    lines: list
+    names: dict[int, str]
+    lines: list[str]
 
     @classmethod
-    def read(cls, path, schema: Any = NO_SCHEMA, *, least: int = 1) -> "TextTable":
+    def read(cls, path: str | Path, schema: Schema = NO_SCHEMA, *, least: int = 1) -> "TextTable":
         """Read a file of at least so many rows.
 
         Lines before the header that are empty, and one that names the separator ("sep=;", as
@@ -194,14 +198,15 @@ class TextTable:
         (cells,) = rows_of([header], sep)
         return cls(encoding, sep, _names(path, cells, schema), lines)
 
-    def columns(self):
+    def columns(self) -> dict[str, list[str | None]]:
         """Cells of the columns as texts, by their names."""
         last = max(self.names)
-        rows = rows_of(self.lines, self.sep)
-        rows = [row + [None] * (last + 1 - len(row)) for row in rows]
+        rows: list[list[str | None]] = [
+            [*row, *[None] * (last + 1 - len(row))] for row in rows_of(self.lines, self.sep)
+        ]
         return {name: [row[at] for row in rows] for at, name in self.names.items()}
 
-    def strange(self):
+    def strange(self) -> Iterator[str]:
         """Sentences about the lines for the curator: exact, private numbers."""
         rows = rows_of(self.lines, self.sep)
         width = max(self.names) + 1
@@ -224,12 +229,12 @@ class TextTable:
         return (f"{count} lines {words}" for words, count in found.items() if count)
 
 
-def text_of(path, schema):
+def text_of(path: str, schema: Schema) -> TextTable | None:
     """The lines of a CSV file; None of a Parquet file, which has none."""
     return None if Path(path).suffix.lower() == ".parquet" else TextTable.read(path, schema)
 
 
-def _encoding(path, data, schema):
+def _encoding(path: str | Path, data: bytes, schema: Schema) -> str:
     """The encoding of a file: what it says itself, what was said, or UTF-8.
 
     Nothing is known of the cells: where letters that are not ASCII are written in their own way in
@@ -258,7 +263,7 @@ def _encoding(path, data, schema):
 
 
 @silence()
-def _lines(data, encoding):
+def _lines(data: bytes, encoding: str) -> list[str]:
     """Lines of a file, each of which is read by itself: no cell shifts the code of the next line.
 
     Half of a pair of surrogates, which some encodings can write, is no letter and cannot be read.
@@ -266,29 +271,34 @@ def _lines(data, encoding):
     Encodings that write a line feed in several bytes, such as UTF-16, are read as a whole. Lines
     end as the first one does, which is public: with a line feed, or with a carriage return alone.
     """
-    wide = b"\n".decode(encoding, errors="replace") != "\n"
-    text = data.decode(encoding, errors="replace") if wide else data
-    feed, back = ("\n", "\r") if wide else (b"\n", b"\r")
+    if b"\n".decode(encoding, errors="replace") == "\n":
+        parts = _split(data, b"\n", b"\r")
+        lines = [part.decode(encoding, errors="replace") for part in parts]
+    else:
+        lines = _split(data.decode(encoding, errors="replace"), "\n", "\r")
+    return [re.sub("[\ud800-\udfff]", "\ufffd", line) for line in lines]
+
+
+def _split(text: AnyStr, feed: AnyStr, back: AnyStr) -> list[AnyStr]:
     first = text.split(feed, 1)[0]
     lines = text.split(back if back in first.rstrip(back) else feed)
     if not lines[-1]:
         del lines[-1]  # The last line end ends a line, and begins none.
-    decoded = lines if wide else (line.decode(encoding, errors="replace") for line in lines)
-    return [re.sub("[\ud800-\udfff]", "\ufffd", line) for line in decoded]
+    return lines
 
 
-def _names_separator(line):
+def _names_separator(line: str) -> str | None:
     """The separator that a line names, "sep=;", or None."""
     found = re.fullmatch(r'"?sep=(.)"?', line.strip("\ufeff\r\n"), re.IGNORECASE)
     return found and found[1]
 
 
-def _likely_separator(header):
+def _likely_separator(header: str) -> str:
     """The separator that a header, which is public, has most often."""
     return max(SEPARATORS, key=re.sub('"[^"]*"', "", header).count)
 
 
-def _header(lines, sep, schema):
+def _header(lines: list[str], sep: str | None, schema: Schema) -> str:
     """Take the header off the lines: the first of them, or several with a name in quotation.
 
     The lines that follow are a part of it if its last mark opens a name, as that of ``12" pipes``
@@ -307,7 +317,7 @@ def _header(lines, sep, schema):
     return header
 
 
-def _names(path, cells, schema):
+def _names(path: str | Path, cells: list[str], schema: Schema) -> dict[int, str]:
     """Names of the columns by their places, without those that have none.
 
     The first line may be a row, whose cells are private: none of them is repeated.
@@ -328,14 +338,14 @@ def _names(path, cells, schema):
     return names
 
 
-def rows_of(lines, sep):
+def rows_of(lines: Iterable[str], sep: str) -> list[list[str]]:
     """Cells of each line; of a line that is not CSV there are none.
 
     The number of rows is public, and no cell may decide it. So a quotation mark that nobody closes
     ends with its line, an empty line is a row without cells, and a carriage return within a line is
     a blank.
     """
-    rows: list = []
+    rows: list[list[str]] = []
     limit = csv.field_size_limit(sys.maxsize)  # Long cells are allowed.
     try:
         for line in lines:
@@ -348,7 +358,7 @@ def rows_of(lines, sep):
     return rows
 
 
-def _parquet(path):
+def _parquet(path: str | Path) -> Any:
     library = frame_library(("pyarrow", "polars"))
     try:
         frame = nw.read_parquet(str(path), backend=library)
@@ -358,7 +368,7 @@ def _parquet(path):
     return frame.to_native()
 
 
-def write_columns(path, columns):
+def write_columns(path: str, columns: Mapping[str, Any]) -> None:
     """Write columns of numbers or labels, by their names."""
     if Path(path).suffix.lower() == ".csv":
         inert = {_inert(name): list(map(_inert, cells)) for name, cells in columns.items()}
@@ -367,7 +377,7 @@ def write_columns(path, columns):
         nw.from_dict(columns, backend=frame_library(("pyarrow", "polars"))).write_parquet(path)
 
 
-def _inert(cell):
+def _inert(cell: Any) -> Any:
     """A cell of a CSV file in one line, which no spreadsheet takes for a formula.
 
     Numbers stay as they are.
@@ -379,7 +389,7 @@ def _inert(cell):
     return "'" * formula + line
 
 
-def frame_library(names):
+def frame_library(names: tuple[str, ...]) -> Any:
     """The first of these libraries of tables that is installed."""
     if found := next(filter(find_spec, names), None):
         return found

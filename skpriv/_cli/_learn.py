@@ -3,15 +3,19 @@
 import json
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..bandits import Loop
 from ._arguments import CommandError, add_options, explained, present_file, refuse
 from ._frames import NO_SCHEMA, TextTable, formatted
 
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
 PART = 1_000  # rewards that are brought at once, while workers wait
 
 
-def add_learn(parser):
+def add_learn(parser: "ArgumentParser") -> None:
     """Add the arguments of the command."""
     add = parser.add_argument
     add("service", metavar="FILE", help="the file of a service, which Loop made")
@@ -25,7 +29,7 @@ def add_learn(parser):
     add_options(parser, "--sep", "--encoding")
 
 
-def run_learn(args):
+def run_learn(args: "Namespace") -> int:
     """Bring rewards to the file of a service, and let its policy learn what is due.
 
     Workers may use the file meanwhile. A reward that the file has is not taken again, so that the
@@ -34,7 +38,7 @@ def run_learn(args):
     """
     present_file("The service", args.service, "give the one that its Loop made.")
     pairs = [] if args.rewards is None else _read(args, Path(args.rewards))
-    counts: Counter = Counter()
+    counts: Counter[str] = Counter()
     with explained(f"The service {args.service}:", ValueError):
         loop = Loop(None, args.service, learn="elsewhere")
         for start in range(0, len(pairs), PART):
@@ -45,7 +49,7 @@ def run_learn(args):
     return int(loop.troubles != troubles)
 
 
-def _read(args, path):
+def _read(args: "Namespace", path: Path) -> list[tuple[Any, float]]:
     """Pairs of an event and its reward; an error repeats no cell."""
     refuse(not path.is_file(), f"The rewards {path} are not a file.")
     try:
@@ -53,7 +57,9 @@ def _read(args, path):
             with path.open(encoding="utf-8") as lines:
                 objects = map(json.loads, lines)
                 return [(each["event"], float(each["reward"])) for each in objects]
-        columns = TextTable.read(path, formatted(NO_SCHEMA, args), least=0).columns()
+        columns: dict[str, list[Any]] = TextTable.read(
+            path, formatted(NO_SCHEMA, args), least=0
+        ).columns()
         return list(zip(columns["event"], map(float, columns["reward"]), strict=True))
     except (LookupError, TypeError, ValueError):
         raise CommandError(

@@ -1,6 +1,7 @@
 """`python -m skpriv predict` and `report`: predictions of a written model, and a page about it."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -26,8 +27,11 @@ from ._arguments import (
 )
 from ._frames import FORMATS, formatted, read_table, write_columns
 
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
 
-def add_predict(parser):
+
+def add_predict(parser: "ArgumentParser") -> None:
     """Add the arguments of the command `predict`."""
     parser.add_argument("model", metavar="MODEL", help="a model that `fit` wrote")
     parser.add_argument("--keep", type=names_in, action="extend", default=[], metavar="NAMES",
@@ -37,7 +41,7 @@ def add_predict(parser):
     add_options(parser, *TABLE_OPTIONS, "--confidence-level", "--out", "--force", out=out)
 
 
-def run_predict(args):
+def run_predict(args: "Namespace") -> int:
     """Write a file with a column `prediction`, one row for each row of the table.
 
     Beside it are the ends of a confidence interval for the mean of the target at the row. A
@@ -64,7 +68,7 @@ def run_predict(args):
     return 0
 
 
-def _predicted(model, frame, level):
+def _predicted(model: Pipeline, frame: Any, level: float) -> dict[str, np.ndarray]:
     """Columns of predictions and of the ends of their intervals, without digits of no meaning."""
     predictions = model.predict(frame)
     low, high = confidence_interval(model, frame, confidence_level=level)
@@ -81,14 +85,14 @@ def _predicted(model, frame, level):
     return {"prediction": predictions} | _rounded(found, (high - low) / 2.0)
 
 
-def _rounded(columns, halves):
+def _rounded(columns: dict[str, np.ndarray], halves: np.ndarray) -> dict[str, np.ndarray]:
     """Numbers with three digits of the half of the narrowest interval."""
     narrowest = halves[halves > 0.0].min(initial=1.0)
     digits = int(np.clip(2.0 - np.floor(np.log10(narrowest)), 0, 12))
     return {name: np.round(values, digits) + 0.0 for name, values in columns.items()}
 
 
-def read_model(path):
+def read_model(path: str) -> Pipeline:
     """Pipeline that `fit` wrote."""
     present_file("The model", path, "give the one that `fit --out` wrote.")
     with explained("The model cannot be read."):
@@ -100,7 +104,7 @@ def read_model(path):
     return model
 
 
-def add_report(parser):
+def add_report(parser: "ArgumentParser") -> None:
     """Add the arguments of the command `report`."""
     parser.add_argument("model", metavar="MODEL", help="a model that `fit` wrote")
     parser.add_argument("--title", metavar="TEXT", help="title of the page")
@@ -110,7 +114,7 @@ def add_report(parser):
     add_options(parser, *names, out=words, ledger=listed)
 
 
-def run_report(args):
+def run_report(args: "Namespace") -> int:
     """Write one self-contained HTML page about a model.
 
     It has the table of coefficients and a picture, what was released, what it cost, and what the

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,12 @@ from ._arguments import (
     write,
 )
 
+if TYPE_CHECKING:
+    from sklearn.utils import Bunch
+    from .._parameters import PrivacyModel
+    from argparse import ArgumentParser, Namespace
+    from .._printing import Table
+
 RANDOM = "RandomPolicy"
 
 
@@ -41,7 +47,7 @@ class Setting(NamedTuple):
     delta: float = 1e-6
 
 
-def _sums(*models):
+def _sums(*models: "PrivacyModel") -> dict[str, Any]:
     """LinUCB under some models, and the online form of local privacy."""
     policies = {f"LinUCB, {name}": bandits.LinUCB(privacy=name) for name in models}
     return policies | {"OnlineLinUCB": bandits.OnlineLinUCB()}
@@ -75,12 +81,12 @@ SETTINGS = {
 }  # fmt: skip
 
 
-def with_public(policies, **public):
+def with_public(policies: dict[str, Any], **public: Any) -> dict[str, Any]:
     """Policies by name, with the public parameters that each of them has."""
     return {name: with_settings(policy, **public) for name, policy in policies.items()}
 
 
-def add_regret(parser):
+def add_regret(parser: "ArgumentParser") -> None:
     """Add the arguments of the command."""
     add = parser.add_argument
     texts = "; ".join(f"{name}: {setting.text}" for name, setting in SETTINGS.items())
@@ -96,7 +102,7 @@ def add_regret(parser):
     )  # fmt: skip
 
 
-def run_regret(args):
+def run_regret(args: "Namespace") -> int:
     """Simulate private bandits at every epsilon, and print a table."""
     check_files(args, plot=PICTURES)
     setting = SETTINGS[args.setting]
@@ -135,7 +141,9 @@ def run_regret(args):
     return 0
 
 
-def _simulate(args, title, policies, env, horizon):
+def _simulate(
+    args: "Namespace", title: str, policies: dict[str, Any], env: Any, horizon: int
+) -> "Bunch":
     """All epsilons have the same rounds, because they have the same seed."""
     tell(f"{title}: {', '.join(policies)}")
     drawn = {"n_records": 500}  # Each line of the picture has 500 points.
@@ -143,7 +151,7 @@ def _simulate(args, title, policies, env, horizon):
     return simulate(policies, env, horizon, **run, **drawn)
 
 
-def table(results, reference_results):
+def table(results: "dict[float, Bunch]", reference_results: "Bunch") -> "Table":
     """Rows: policies; columns: epsilon; cells: regret at the end, and its share of the worst.
 
     Parameters
@@ -173,7 +181,7 @@ def table(results, reference_results):
     return by_epsilon(results, rows)
 
 
-def _mean(regret):
+def _mean(regret: np.ndarray) -> str:
     """Mean over the runs, with its standard error if there are several."""
     error = f" +-{np.std(regret, ddof=1) / np.sqrt(len(regret)):.0f}" if len(regret) > 1 else ""
     return f"{regret.mean():.0f}{error}"

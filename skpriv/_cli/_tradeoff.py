@@ -1,6 +1,8 @@
 """`python -m skpriv tradeoff`: what privacy costs in accuracy, on real data."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -37,6 +39,11 @@ from ._arguments import (
 from ._fit import chosen_schema, left_out
 from ._frames import read_with_schema
 
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from sklearn.pipeline import Pipeline
+    from .._printing import Table
+
 WHY = (
     "A table needs --schema FILE, the public range or list of each column. They cannot be read off "
     "the data: noise is scaled to the largest change that one record can make, and a minimum or "
@@ -47,7 +54,7 @@ WHY = (
 LOADERS = {"wages": load_wages, "mortgages": load_mortgages, "warfarin": load_warfarin}
 
 
-def load(args):
+def load(args: "Namespace") -> Bunch:
     """Data, target and public bounds, as the loaders of `skpriv.datasets` return them.
 
     Parameters
@@ -82,7 +89,7 @@ def load(args):
     )
 
 
-def head(args, data):
+def head(args: "Namespace", data: Bunch) -> str:
     """Describe what was run."""
     rows, columns = data.data.shape
     low, high = data.bounds_y
@@ -96,7 +103,7 @@ def head(args, data):
     )
 
 
-def notes(args, data):
+def notes(args: "Namespace", data: Bunch) -> Iterator[str]:
     """Yield what the intervals assume, and what may be published."""
     low, high = data.bounds_y
     yield (
@@ -123,7 +130,7 @@ def notes(args, data):
         yield "With --seed the noise is reproducible, and so not for a release."
 
 
-def table(curves, method="certified"):
+def table(curves: list[Bunch], method: str = "certified") -> "Table":
     """Rows: estimators and the reference; columns: epsilon; cells: median and spread.
 
     Parameters
@@ -157,14 +164,14 @@ def table(curves, method="certified"):
     return by_epsilon(curves[0].epsilons, rows)
 
 
-def _score(values):
+def _score(values: np.ndarray) -> str:
     """Median, and half of the range from the 10% to the 90% quantile."""
     # Each quantile is one of the values, so that three equal draws spread as much as one.
     low, high = np.quantile(values, [0.1, 0.9], method="inverted_cdf")
     return f"{np.median(values):.3f} +-{(high - low) / 2:.3f}"
 
 
-def _width(values):
+def _width(values: np.ndarray) -> str:
     return f"{np.median(values):.4g}"
 
 
@@ -179,7 +186,7 @@ ESTIMATORS = {  # Their rows come from BoundsScaler, in the unit ball.
 DEFAULT = ["linear", "ssp", "reweighted"]  # Others take minutes, or need many features.
 
 
-def add_tradeoff(parser):
+def add_tradeoff(parser: "ArgumentParser") -> None:
     """Add the arguments of the command."""
     add = parser.add_argument
     add("--data", default="wages", metavar="NAME",
@@ -206,7 +213,7 @@ def add_tradeoff(parser):
     add_options(parser, *names, epsilons=values)
 
 
-def run_tradeoff(args):
+def run_tradeoff(args: "Namespace") -> int:
     """Cross-validate private regressors at every epsilon, and print a table."""
     check_files(args, plot=PICTURES)
     data = load(args)
@@ -226,7 +233,7 @@ def run_tradeoff(args):
     return 0
 
 
-def _curves(args, data):
+def _curves(args: "Namespace", data: Bunch) -> Any:
     """One curve for each estimator, on the same folds."""
     # The seed of the folds is public, and has nothing to do with that of the noise.
     folds = KFold(args.cv, shuffle=True, random_state=0).split(data.data)
@@ -253,7 +260,7 @@ def _curves(args, data):
     )
 
 
-def _pipeline(data, args, name, **settings):
+def _pipeline(data: Bunch, args: "Namespace", name: str, **settings: Any) -> "Pipeline":
     """An estimator of the command, with the settings that it has, behind the public encoder."""
     public = {"bounds_y": data.bounds_y, "coef_norm": args.coef_norm}
     return make_pipeline(clone(data.encoder), with_settings(ESTIMATORS[name], **public, **settings))
