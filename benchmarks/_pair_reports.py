@@ -66,7 +66,7 @@ class PairReports:
         self.maps, self.every, self.pending, self.n = maps, every, 0, 0
         self.query = PairQuery(maps)
         self.name, self.norm = self.query.name, self.query.norm
-        self.sensitivity, self.n_reads, self.batch = self.query.sensitivity, 1, None
+        self.sensitivity, self.n_reads, self.batch = self.query.sensitivity, 1, 0
         self._numbering = numbering
         self._design = np.zeros((maps.size, maps.size))
         self._target = np.zeros(maps.size)

@@ -59,8 +59,7 @@ STRICT = {
     "skpriv.exceptions", "skpriv._compat", "skpriv._sqlite", "skpriv._stored", "skpriv.metrics.*",
     "skpriv._estimation.*", "skpriv.bandits.*", "skpriv.privacy.*",
     "skpriv.preprocessing.*", "skpriv.protocol.*", "skpriv.records.*", "skpriv._linalg",
-    "skpriv._printing", "skpriv._codec", "skpriv._cli.*", "skpriv.audit._runs",
-    "skpriv.audit._tape",
+    "skpriv._printing", "skpriv._codec", "skpriv._cli.*", "skpriv.audit.*",
 }  # fmt: skip
 DEMANDS = (
     "disallow_untyped_calls", "disallow_untyped_defs", "disallow_incomplete_defs",

@@ -3,11 +3,12 @@
 The test asks how much more likely the recorded answers of a run are under one neighbour.
 """
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from math import inf
 from numbers import Integral
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -24,8 +25,14 @@ from ._runs import (
 )  # fmt: skip
 from ._tape import REPORTS, Player, Recorder, snapshot
 
+if TYPE_CHECKING:
+    from .._contracts import Array, Scalar
+    from ._tape import Draw
 
-def released_ratio(make, run, given, other):
+
+def released_ratio(
+    make: Callable[..., Any], run: Callable[..., Any], given: Any, other: Any
+) -> tuple[Any, Any, float | None]:
     """Log likelihood ratio of what a run on ``given`` released: of ``other`` over ``given``.
 
     The answers of a run are forced onto a second one, on the other data: what each answer was exact
@@ -66,7 +73,7 @@ def released_ratio(make, run, given, other):
     return model, transcript, total
 
 
-def _log_ratio(draw, other):
+def _log_ratio(draw: "Draw", other: np.ndarray) -> "Scalar":
     """For one draw of noise: of the value under the other exact answer, over that of its own."""
     if draw.method in REPORTS:
         ask = _lifted_logs if draw.method == "lifted_reports" else _report_logs
@@ -85,7 +92,7 @@ def _log_ratio(draw, other):
     return np.vdot(draw.value - (draw.exact + other) / 2.0, other - draw.exact) / spread
 
 
-def _order_log(chosen, scores):
+def _order_log(chosen: Iterable[int], scores: np.ndarray) -> float:
     """Log probability of naming these, one after the other, with Gumbel noise of scale 1."""
     scores = np.array(scores, dtype=float)
     total = 0.0
@@ -95,13 +102,13 @@ def _order_log(chosen, scores):
     return total
 
 
-def _report_logs(values, vectors, law):
+def _report_logs(values: np.ndarray, vectors: np.ndarray, law: Any) -> "Array":
     """Log density of reported directions about unit vectors, one a row."""
     heights = np.einsum("ij,ij->i", values, vectors)
     return np.log(np.maximum(law.density(heights), np.finfo(float).tiny))
 
 
-def _lifted_logs(values, records, code):
+def _lifted_logs(values: np.ndarray, records: np.ndarray, code: Any) -> "Array":
     """The same about records (phi, r), whose sign is drawn with mean r."""
     phi = records[:, :-1]
     r = records[:, -1]
@@ -152,7 +159,7 @@ class EpsilonBound:
         """Lower bound on epsilon if the mechanism is Gaussian."""
         return Budget.from_mu(self.mu, self.delta).epsilon if self.mu else 0.0
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (
             f"epsilon >= {self.epsilon:.3g} at delta = {self.delta:g}, with confidence "
             f"{self.confidence_level:g} ({self.n_runs} fits on each of two neighbours); "
@@ -272,7 +279,13 @@ def lower_bound(
     )
 
 
-def _sample(make, label, data, replaced, statistic):
+def _sample(
+    make: Callable[..., Any],
+    label: int,
+    data: tuple[tuple[Any, ...], tuple[Any, ...]],
+    replaced: np.ndarray,
+    statistic: Callable[..., Any] | None,
+) -> dict[str, np.ndarray]:
     """Numbers of one fit, by name."""
     model = unfitted(make())
     policy = is_policy(model)
@@ -301,7 +314,7 @@ def _sample(make, label, data, replaced, statistic):
     return numbers
 
 
-def _aligned(samples):
+def _aligned(samples: list[dict[str, np.ndarray]]) -> "Array":
     """One row a fit, of the numbers that every fit has; NaN and infinity become large."""
     sizes = [{path: len(numbers) for path, numbers in sample.items()} for sample in samples]
     common = [path for path, n in sizes[0].items() if all(s.get(path) == n for s in sizes)]
@@ -316,7 +329,9 @@ def _aligned(samples):
     return np.nan_to_num(np.clip(rows, -HUGE, HUGE), nan=HUGE)
 
 
-def _choose(first, delta, failure, n, smooth):
+def _choose(
+    first: list[np.ndarray], delta: float, failure: float, n: int, smooth: int
+) -> Callable[[np.ndarray], np.ndarray]:
     """The test that does best on the first half; a function from samples to decisions."""
     before, after = first
     both = np.concatenate(first)
@@ -326,7 +341,7 @@ def _choose(first, delta, failure, n, smooth):
         return lambda sample: np.zeros(len(sample), dtype=bool)
     by_quantiles = RobustScaler(quantile_range=(16.0, 84.0)).fit(both[:, varying])
 
-    def scale(sample):
+    def scale(sample: np.ndarray) -> "Array":
         # Beyond 1e3 a number tells no more.
         return np.clip(by_quantiles.transform(sample[:, varying]), -1e3, 1e3)
 
@@ -355,7 +370,7 @@ def _choose(first, delta, failure, n, smooth):
     return lambda sample: sign * score(scale(sample)) > sign * threshold
 
 
-def _scores(before, after):
+def _scores(before: np.ndarray, after: np.ndarray) -> Iterator[Callable[[np.ndarray], np.ndarray]]:
     """Linear discriminant, single numbers, and the squares of those, best first."""
     difference = after.mean(axis=0) - before.mean(axis=0)
     within = np.concatenate([before - before.mean(axis=0), after - after.mean(axis=0)])
@@ -377,15 +392,15 @@ def _scores(before, after):
             yield partial(score, np.eye(len(signal))[place])
 
 
-def _linear(direction, values):
+def _linear(direction: np.ndarray, values: np.ndarray) -> "Array":
     return values @ direction
 
 
-def _size(direction, values):
+def _size(direction: np.ndarray, values: np.ndarray) -> "Array":
     return np.abs(values @ direction)
 
 
-def _limits(count, n, failure):
+def _limits(count: Any, n: int, failure: float) -> "tuple[Array, Array]":
     """One-sided limits of Clopper and Pearson: below and above."""
     count = np.asarray(count, dtype=float)
     low = stats.beta.ppf(failure, np.maximum(count, 1e-9), n - count + 1.0)
@@ -393,7 +408,7 @@ def _limits(count, n, failure):
     return np.where(count > 0.0, low, 0.0), np.where(count < n, high, 1.0)
 
 
-def _epsilon(right, wrong, n, delta, failure):
+def _epsilon(right: Any, wrong: Any, n: int, delta: float, failure: float) -> "Array":
     """From the counts of a test, or of its complement where that shows more.
 
     Two limits are used, each of which fails with probability ``failure``: those of the complement
@@ -406,7 +421,7 @@ def _epsilon(right, wrong, n, delta, failure):
     return np.maximum(0.0, np.maximum(*logs))
 
 
-def _mu(right, wrong, n, failure):
+def _mu(right: int, wrong: int, n: int, failure: float) -> float:
     low = _limits(right, n, failure)[0]
     high = _limits(wrong, n, failure)[1]
     if low <= 0.0 or high >= 1.0:

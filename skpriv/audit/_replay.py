@@ -4,10 +4,11 @@ The change of exact sums is priced under the noise that was in force; neighbours
 tells apart best are proposed by a search.
 """
 
+from collections.abc import Callable
 from dataclasses import field
 from itertools import combinations, product
 from math import inf, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +25,10 @@ from ._runs import (
 )  # fmt: skip
 from ._tape import REPORTS, Player, Recorder, differing
 
+if TYPE_CHECKING:
+    from ._runs import Run
+    from ._tape import Draw, Event
+
 ORDER = {"l1": 1, "l2": 2, "linf": inf}
 
 
@@ -32,7 +37,7 @@ def size(change: Any, norm: str) -> float:
     return norm_of(np.ravel(change), ORDER[norm])
 
 
-def event_cost(first, second, budget):
+def event_cost(first: "Event", second: "Event", budget: Budget) -> Cost:
     """Cost of the change between two runs of one answer that is not a stream's.
 
     Parameters
@@ -63,12 +68,12 @@ def event_cost(first, second, budget):
     return total
 
 
-def _same(first, second):
+def _same(first: Any, second: Any) -> bool:
     values = [one.value if isinstance(one, Answer) else one for one in (first, second)]
     return np.array_equal(values[0], values[1])
 
 
-def _draw_cost(before, now, reports):
+def _draw_cost(before: "Draw", now: "Draw", reports: int) -> Cost:
     """Cost of one draw; ``reports`` of equal noise are in the sum, and one user changes one."""
     change = now.exact - before.exact
     if not np.isfinite(change).all():
@@ -81,7 +86,7 @@ def _draw_cost(before, now, reports):
     return GaussianNoise(noise.scale / sqrt(reports)).cost(size(change, "l2"))
 
 
-def sent_cost(stream, pairs, budget):
+def sent_cost(stream: Stream, pairs: "list[tuple[Event, Event]]", budget: Budget) -> Cost:
     """Cost of the reports that the users of a stream sent, which its reads add up."""
     likely = stream.query.likely if stream.can.amplifies else None
     shuffle = likely and (stream.batch, budget, likely)
@@ -89,7 +94,7 @@ def sent_cost(stream, pairs, budget):
     return sum((_reports_cost(*draw, shuffle) for read in draws for draw in read), Cost())
 
 
-def _reports_cost(before, now, shuffle):
+def _reports_cost(before: "Draw", now: "Draw", shuffle: tuple[int, Budget, float] | None) -> Cost:
     """Cost of the pure reports that changed, of one row a user.
 
     A report costs the largest log ratio of its probabilities, whatever the two records are.
@@ -103,7 +108,7 @@ def _reports_cost(before, now, shuffle):
     return sum([cost] * int((~same).any(axis=1).sum()), Cost())
 
 
-def shuffled_cost(mu, n, budget, dimension):
+def shuffled_cost(mu: float, n: int, budget: Budget, dimension: int) -> Cost:
     """Cost at the claim's delta of one Gaussian report of this mu among n shuffled ones."""
     return _hidden(
         mu, lambda claim: amplified(claim, n, dimension=dimension).mu,
@@ -111,7 +116,12 @@ def shuffled_cost(mu, n, budget, dimension):
     )  # fmt: skip
 
 
-def _hidden(spent, allowed, alone, budget):
+def _hidden(
+    spent: float,
+    allowed: Callable[[Budget], float],
+    alone: Callable[[float], float],
+    budget: Budget,
+) -> Cost:
     """Cost at the claim's delta of a report that others hide.
 
     It is the claim if the report's noise is enough for it, and no pair is told apart better than
@@ -135,7 +145,7 @@ def _hidden(spent, allowed, alone, budget):
     return Cost(approximate=min(high, alone(spent)), delta=budget.delta)
 
 
-def stream_cost(stream, changes, budget):
+def stream_cost(stream: Stream, changes: np.ndarray, budget: Budget) -> Cost:
     """Cost of the change of a whole stream, from the change of each of its increments.
 
     Parameters
@@ -213,8 +223,8 @@ class Replay:
     epsilon: float
     claim: Budget
     cost: Cost
-    differences: list = field(default_factory=list)
-    answers: list = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+    answers: list[tuple[str, float]] = field(default_factory=list)
 
     @property
     def holds(self) -> bool:
@@ -224,7 +234,7 @@ class Replay:
         # Conversions between budgets are rounded, by less than this part of the claim.
         return not self.differences and self.epsilon <= self.claim.epsilon * (1.0 + 1e-6)
 
-    def __str__(self):
+    def __str__(self) -> str:
         cost = f"this pair costs epsilon = {self.epsilon:.4g} at delta = {self.claim.delta:g}"
         if self.claim.epsilon == inf:
             lines = [f"nothing is claimed, so that nothing can fail: {cost}; pass claim= a Budget"]
@@ -349,7 +359,7 @@ def replay(
     return Replay(_epsilon(cost, claim), claim, cost, differences, answers)
 
 
-def _differences(first, second, recorder, player):
+def _differences(first: "Run", second: "Run", recorder: Recorder, player: Player) -> list[str]:
     """All that differs although the answers are the same, in words without values."""
     found = [] if first.refused else list(player.mismatches)
     if recorder.charges != player.charges:
@@ -366,7 +376,7 @@ def _differences(first, second, recorder, player):
     return found + [f"attribute {path.lstrip('.')}" for path in changed]
 
 
-def _beside_refusal(refused, other):
+def _beside_refusal(refused: "Run", other: "Run") -> list[str]:
     """Everything that one run shows beside its refusal, and the other does not."""
     found = [f"warning: {text}" for text in refused.warnings if text not in other.warnings]
     shown = {path: other.leaves[path] for path in refused.leaves if path in other.leaves}
@@ -374,11 +384,13 @@ def _beside_refusal(refused, other):
 
 
 @np.errstate(all="ignore")  # a change may be tiny or huge
-def _composed(first, second, claim):
+def _composed(
+    first: "list[Event]", second: "list[Event]", claim: Budget
+) -> tuple[Cost, list[tuple[str, float]]]:
     """Total cost of the change, and what each query would cost alone."""
     total = Cost()
     answers = []
-    streams: dict = {}
+    streams: "dict[int, list[tuple[Event, Event]]]" = {}
     for before, now in zip(first, second, strict=False):
         if isinstance(before.owner, Stream):
             streams.setdefault(id(before.owner), []).append((before, now))
@@ -396,13 +408,13 @@ def _composed(first, second, claim):
     return total, [(name, _epsilon(cost, claim)) for name, cost in answers]
 
 
-def _own(owner, claim):
+def _own(owner: Any, claim: Budget) -> Budget:
     """Budget of a session or stream: where a person has several reports, a part of the claim."""
     own = claim if owner is None else owner.report.budget
     return Budget(min(own.epsilon, claim.epsilon), min(own.delta, claim.delta))
 
 
-def _epsilon(cost, claim):
+def _epsilon(cost: Cost, claim: Budget) -> float:
     """Epsilon of a cost at the claimed delta."""
     return inf if cost.gaussian == inf else cost.epsilon(claim.delta + cost.delta)
 
@@ -419,8 +431,8 @@ class Pair:
         Cost of the change by :func:`replay`.
     """
 
-    D: tuple
-    D_prime: tuple
+    D: tuple[Any, ...]
+    D_prime: tuple[Any, ...]
     score: float
 
 
@@ -433,7 +445,7 @@ def worst_pairs(
     row_norm: str = "l2",
     bounds_y: Any = (-1.0, 1.0),
     n_pairs: int = 3,
-) -> list:
+) -> list[Pair]:
     """Propose neighbours that are far apart: extreme records before a public background.
 
     Candidates are records on the edge of the public ball (or cube) with extreme targets, at the
@@ -482,12 +494,14 @@ def worst_pairs(
     return sorted(found, key=lambda pair: -pair.score)[:n_pairs]
 
 
-def _with_first(X, y, row, target):
+def _with_first(
+    X: np.ndarray, y: np.ndarray, row: np.ndarray, target: float
+) -> tuple[np.ndarray, np.ndarray]:
     """The same background with another first record."""
     return np.vstack([[row], X[1:]]), np.append(target, y[1:])
 
 
-def _rows(d, data_norm, row_norm):
+def _rows(d: int, data_norm: Any, row_norm: str) -> list[np.ndarray]:
     """Records on the edge, at several angles in the first plane; a tiny one, and zero."""
     if row_norm == "linf":
         return [data_norm * row for row in (np.ones(d), -np.ones(d), np.eye(d)[0], np.zeros(d))]
@@ -499,7 +513,7 @@ def _rows(d, data_norm, row_norm):
     return [data_norm * row for row in (*rows, -first, -1e-9 * first, np.zeros(d))]
 
 
-def _score(make, D, D_prime):
+def _score(make: Callable[..., Any], D: tuple[Any, ...], D_prime: tuple[Any, ...]) -> float:
     """Replayed cost, at the budget of the estimator's parameters."""
     found = replay(make, D, D_prime)
     if not found.answers:

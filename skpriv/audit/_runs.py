@@ -38,7 +38,7 @@ class Run:
 
     model: Any
     leaves: dict[str, Any] = field(default_factory=dict)
-    warnings: list[Any] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     error: str | None = None
 
     @property

@@ -146,8 +146,8 @@ class Event:
     owner: Any = None
     question: Any = None
     arguments: tuple[Any, ...] = ()
-    pending: np.ndarray | None = None
-    draws: list[Any] = field(default_factory=list)
+    pending: Any = None
+    draws: list[Draw] = field(default_factory=list)
     value: Any = None
 
     @property
@@ -244,7 +244,7 @@ class Recorder:
     """Listener of the first run: it keeps every answer and draw, in order."""
 
     def __init__(self) -> None:
-        self.events: list[Any] = []
+        self.events: list[Event] = []
         self.choices: list[Any] = []
         self.orders: list[Any] = []
         self.charges: list[Any] = []

@@ -55,8 +55,9 @@ class Stream(ABC):
         A query with an "l2" sensitivity.
     n_reads : int
         How often the sum may be read at most.
-    batch : int or None
-        Public number of records between two reads; only the shuffle model needs it.
+    batch : int, default=None
+        Public number of records between two reads, 0 if none is given; only models in which users
+        hide each other need it.
 
     Attributes
     ----------
@@ -83,7 +84,7 @@ class Stream(ABC):
             raise ValueError(f"n_reads={n_reads} must be at least 1.")
         self.query = query
         self.n_reads = n_reads
-        self.batch = batch
+        self.batch = int(batch or 0)
         self.name = query.name
         self.norm = query.norm
         self.sensitivity = query.sensitivity
@@ -503,11 +504,11 @@ class BatchedStream(Stream):
 
     def check(self, budget: "Budget") -> None:
         """Refuse a stream of which nobody knows who hides whom."""
-        if self.batch is None or self.batch < 1:
+        if self.batch < 1:
             raise ValueError(f"batch={self.batch} must be the public number of users of a batch.")
 
     def _read(self) -> Answer:
-        if self._pending < int(self.batch or 0) and self.reads < self.n_reads:
+        if self._pending < self.batch and self.reads < self.n_reads:
             raise PrivacyError(
                 f"{self._pending} users do not fill a batch of {self.batch}: too few to hide each "
                 "other."
@@ -591,8 +592,7 @@ class SharedSumStream(BatchedStream):
     def batch_noise(self, mu: float) -> GaussianNoise:
         """Law of the noise that makes the sum of a batch mu-Gaussian-DP."""
         size = prod(self.query.shape)
-        batch = int(self.batch or 0)
-        lattice = Lattice.calibrated(self.query.sensitivity, mu, size, batch, batch)
+        lattice = Lattice.calibrated(self.query.sensitivity, mu, size, self.batch, self.batch)
         return GaussianNoise(lattice.scale)
 
 

@@ -686,7 +686,7 @@ class Session(ABC):
         slot = self._slot(stream, 1.0)
         law = self._stream_law(stream, slot)
         paid = self._pay(stream, slot, law)
-        self._report(stream, slot, stream.n_reads * (stream.batch or 0), law, paid)
+        self._report(stream, slot, stream.n_reads * stream.batch, law, paid)
         return stream.begin(law, paid[0], self.report, self._source)
 
     def noise(self, query: "Query | Procedure", share: float, subset: Piece | None = None) -> Any:

@@ -237,7 +237,7 @@ class LocalSession(Session):
         return query.local_noise(self._report_budget(query, self._count(slot)))
 
     def _stream_law(self, stream: Stream, slot: "Slot") -> "Noise":
-        return stream.query.local_noise(self._report_budget(stream.query, stream.batch or 0))
+        return stream.query.local_noise(self._report_budget(stream.query, stream.batch))
 
     def _count(self, slot: "Slot") -> int:
         return len(self._answering(slot))
@@ -289,7 +289,7 @@ class ShuffleSession(LocalSession):
     def _largest_cost(self, question: Any, slot: "Slot") -> float:
         """Largest cost of one report that hides among those that are shuffled with it."""
         if isinstance(question, Stream):
-            budget = self._report_budget(question.query, question.batch or 0)
+            budget = self._report_budget(question.query, question.batch)
         else:
             budget = self._report_budget(question, self._count(slot))
         return budget.epsilon if self._currency == "pure" else budget.mu**2
@@ -464,9 +464,9 @@ def begin_stream(
         The same as for `open_stream`.
     stream : object
         An object with the ``query`` whose noise it draws, its ``name``, ``norm`` and
-        ``sensitivity``, ``n_reads`` and ``batch``, and ``begin(noise, cost, report, source)``,
-        which takes what the session has decided and returns the stream. Every draw of it has to be
-        one of ``source``.
+        ``sensitivity``, ``n_reads`` and ``batch`` (0 without batches), and ``begin(noise, cost,
+        report, source)``, which takes what the session has decided and returns the stream. Every
+        draw of it has to be one of ``source``.
 
     Returns
     -------
