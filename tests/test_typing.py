@@ -53,18 +53,6 @@ REFUSED = [  # a text that is none of the choices
     "SSPRegressor().confidence_interval(X, method='exact')",
     "inference(SSPRegressor(), estimand='least squares')",
 ]
-# Where all that counts privacy is, and rooms that are done: they stay strict, and others may join.
-STRICT = {
-    *("skpriv" + f".{room}" * bool(room) for room in ["", *ROOMS] if room != "metrics"),
-    "skpriv.exceptions", "skpriv._compat", "skpriv._sqlite", "skpriv._stored", "skpriv.metrics.*",
-    "skpriv._estimation.*", "skpriv.bandits.*", "skpriv.privacy.*",
-    "skpriv.preprocessing.*", "skpriv.protocol.*", "skpriv.records.*", "skpriv._linalg",
-    "skpriv._printing", "skpriv._codec", "skpriv._cli.*", "skpriv.audit.*",
-}  # fmt: skip
-DEMANDS = (
-    "disallow_untyped_calls", "disallow_untyped_defs", "disallow_incomplete_defs",
-    "disallow_untyped_decorators", "disallow_any_generics", "warn_return_any", "extra_checks",
-)  # fmt: skip
 SNIPPET = """
 import numpy as np
 
@@ -168,15 +156,14 @@ def test_reveal_type(tmp_path):
         assert expected in kind and not kind.startswith("Any"), f"{expression} is {kind}"
 
 
-def test_what_is_strict_stays_strict():
+def test_all_is_strict():
     config = configparser.ConfigParser()
     config.read(Path(__file__).parents[1] / "setup.cfg")
-    sections = {
-        name.strip(): section
-        for section in config.sections()
-        for name in section.removeprefix("mypy-").split(",")
-    }
-    for name in STRICT:
-        asked = config[sections[name]]
-        assert all(asked.getboolean(demand) for demand in DEMANDS), name
-        assert not asked.getboolean("ignore_errors", fallback=False)
+    assert config["mypy"].getboolean("strict")
+    # Lax is one demand: scikit-learn, whose classes estimators are, ships no types.
+    lax = {name for name, value in config["mypy"].items() if value.lower() in ("false", "no", "0")}
+    assert lax == {"disallow_subclassing_any"}
+    others = [name for name in config.sections() if name.startswith("mypy-")]
+    assert not any("skpriv" in name for name in others)
+    source = "".join(f.read_text("utf-8") for f in Path(skpriv.__file__).parent.rglob("*.py"))
+    assert "# mypy:" not in source and source.count("# type: ignore") <= 15
