@@ -72,6 +72,13 @@ def test_intervals_count_that_rows_of_a_person_depend_on_each_other(Estimator):
     assert all((np.mean(hits, axis=0) >= 0.8).all() for hits in inside.values() if hits)
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 0.2, 0.3, 0.5, 1.0, 20.0])
+def test_persons_with_some_rows_are_fitted_at_every_budget(epsilon):
+    """The released number of their rows is in the number of effective records, and in all rules."""
+    model = fit(LinearRegression, panel(0, 2000, 3, unequal=True), 3, epsilon=epsilon)
+    assert np.isfinite(inference(model).std_error).all()
+
+
 def test_a_person_with_one_row_is_a_row():
     """With the questions of rows, and their certified intervals."""
     X, y, groups = panel(0, persons=4000, rows=1)
