@@ -70,7 +70,7 @@ def residual_gram(
     equations: "NormalEquations",
     theta: np.ndarray,
     query_map: "RecordMap",
-    instrument: Instrument = Instrument(),
+    instrument: Instrument,
 ) -> dict[str, Any]:
     """The part of the residuals that `NormalEquations` keep, for the asymptotic interval.
 

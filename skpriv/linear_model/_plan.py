@@ -275,9 +275,7 @@ class MadeUpRows(Rows):
 
     paid_for = True  # nothing of anybody is in them
 
-    def __init__(
-        self, n: int, X: np.ndarray, y: np.ndarray, names: list[str] | None = None
-    ) -> None:
+    def __init__(self, n: int, X: np.ndarray, y: np.ndarray, names: list[str] | None) -> None:
         self.n = n
         self.n_features = X.shape[1]
         self.names = names

@@ -42,7 +42,7 @@ after_fork(_POOLS.clear)
 def in_threads(
     function: Callable[..., Any],
     arguments: Iterable[Any],
-    n_jobs: int | None = -1,
+    n_jobs: int | None,
     at_once: bool = False,
 ) -> Iterator[Any]:
     """Yield results in order; many arguments are spread over threads, each with one BLAS thread.
@@ -55,7 +55,7 @@ def in_threads(
     function : callable
     arguments : iterable
         It is read by the caller, by at most two arguments a thread ahead.
-    n_jobs : int or None, default=-1
+    n_jobs : int or None
         The number of threads, as in joblib.
     at_once : bool, default=False
         Whether threads begin at once, because it is known that all takes longer than 5 ms.

@@ -12,9 +12,8 @@ from skpriv._estimation._targets import LocationQuery, SpreadQuery
 from skpriv._estimation._loop._evidence import (
     ResidualMeanQuery, SpreadOfCountsQuery, StretchQuery,
 )  # fmt: skip
-from skpriv._estimation._loop._score import (
-    LineScoreQuery, OwnSlopeQuery, ScoreQuery, StepAndLineQuery,
-)  # fmt: skip
+from skpriv._estimation._loop._line_queries import LineScoreQuery, OwnSlopeQuery, StepAndLineQuery
+from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap, WeightedMap
 from skpriv.linear_model._by_steps import ScaledAlready
 from skpriv.linear_model._generalized._labels import ClassTarget

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from skpriv._estimation._loop._score import LineScoreQuery
+from skpriv._estimation._loop._line_queries import LineScoreQuery
 from skpriv._estimation._loop._score import PersonScoreQuery
 from skpriv._estimation._links import IDENTITY, Log, Logit
 from skpriv._estimation._persons import ScoreLengthsQuery

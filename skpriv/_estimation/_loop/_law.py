@@ -10,7 +10,7 @@ import numpy as np
 from ..._linalg import psd_part, quadratic_forms
 from ..._stored import frozen_object
 from .._cells import MOSTLY, across_all, estimable_weights
-from .._coefficients import NOISE, LawSource, LawSums, few_rows
+from .._coefficients import LawSource, LawSums, few_rows
 from .._intervals import USUAL_QUANTILE, noise_share, shrunk_covariance
 from ._rules import RESOLVED
 
@@ -243,17 +243,17 @@ class LoopSource(LawSource):
     ----------
     fit : LoopFit
     maps : RecordMap
-    fitted : bool, default=True
+    fitted : bool
         Whether the estimate is that of the line that was fitted: the solution of the clipped scores
         of these rows. Else of the least-squares line, or the curve of maximum likelihood.
-    hiding : str, default=NOISE
+    hiding : str
         What is said of coefficients that answers do not tell.
     """
 
     fit: "LoopFit"
     maps: "RecordMap"
-    fitted: bool = True
-    hiding: str = NOISE
+    fitted: bool
+    hiding: str
 
     @cached_property
     def _of_kind(self) -> "LoopFit":

@@ -19,16 +19,8 @@ from ._evidence import known_length, known_mean
 from ._fit import LoopFit
 from ._rows import ClippedRowsQuery, Whitened, WhiteningQuery
 from ._rules import FEW_LIMIT, NORMAL, QUESTION, Rules
-from ._score import (
-    Line,
-    PersonScoreQuery,
-    ScoreEquation,
-    ScoreQuery,
-    largest_excess,
-    likelihood_alone,
-    line_alone,
-    with_line,
-)
+from ._line import Line, likelihood_alone, line_alone, with_line
+from ._score import PersonScoreQuery, ScoreEquation, ScoreQuery, largest_excess
 from ._whitening import Pool, learn_whitening, whitening_parts
 
 if TYPE_CHECKING:
@@ -399,7 +391,7 @@ def prior_shapes(
     whitened: Whitened,
     deviation: float,
     unit: float,
-    priors: Sequence[np.ndarray] = (),
+    priors: Sequence[np.ndarray],
 ) -> list[np.ndarray]:
     """Shapes of the prior of b: given ones, and equal coefficients in whitened coordinates.
 

@@ -427,9 +427,9 @@ def learn_whitening(
     session: "Session | SessionPart",
     maps: "RecordMap",
     rules: "Rules",
-    alike: Any = None,
-    usual: "Usual | None" = None,
-    longest: float = 1.0,
+    alike: Any,
+    usual: "Usual | None",
+    longest: float,
 ) -> tuple[Whitened, tuple[np.ndarray, float] | None]:
     """Rows W phi of about equal mean squares in all directions that exceed the noise.
 
@@ -443,11 +443,11 @@ def learn_whitening(
     session : Session
     maps : RecordMap
     rules : Rules
-    alike : Start, default=None
+    alike : Start or None
         A released fit of like records.
-    usual : Usual, default=None
+    usual : Usual or None
         A public guess of the moments of features.
-    longest : float, default=1
+    longest : float
         Largest length of a row where few records have no whitening.
 
     Returns

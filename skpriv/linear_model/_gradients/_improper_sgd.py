@@ -150,7 +150,7 @@ class ReportedGradientQuery(LiftedMomentsQuery):
     as a sum of vectors the sensitivity is that of LiftedMomentsQuery.
     """
 
-    theta: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    theta: np.ndarray = field(kw_only=True)
     name = "clipped gradient"
     use = "vector"
 

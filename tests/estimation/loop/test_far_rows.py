@@ -6,7 +6,9 @@ import numpy as np
 
 from skpriv._estimation._loop._far_rows import FAR_LENGTH, FarRows, FarRowsQuery
 from skpriv._estimation._loop._rows import Whitened
-from skpriv._estimation._loop._score import Line, LineScoreQuery, ScoreEquation
+from skpriv._estimation._loop._line import Line
+from skpriv._estimation._loop._line_queries import LineScoreQuery
+from skpriv._estimation._loop._score import ScoreEquation
 from skpriv._estimation._public_maps import RowMap, TargetMap
 from skpriv._linalg import unvech
 from skpriv.inspection import inference

@@ -15,7 +15,7 @@ from skpriv._estimation._cells import Cells, noise_floor
 from skpriv._estimation._loop._far_rows import FarRows
 from skpriv._estimation._loop._fit import LoopFit, beside_noise, mean_slope
 from skpriv._estimation._loop._law import inversion_excess
-from skpriv._estimation._loop._score import Line
+from skpriv._estimation._loop._line import Line
 from skpriv._estimation._loop._whitening import Pool
 from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap
 

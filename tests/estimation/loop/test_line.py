@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._links import Logit
-from skpriv._estimation._loop import _score as _line
+from skpriv._estimation._loop import _line
 from skpriv._estimation._loop._fit import LoopFit
 from skpriv._estimation._loop._rules import LEARNT, Rules
-from skpriv._estimation._loop._score import MISSED, PUT_BACK, UNEVEN, ScoreEquation, ScoreQuery
-from skpriv._estimation._loop._score import LineScoreQuery, OwnSlopeQuery, StepAndLineQuery
+from skpriv._estimation._loop._line import MISSED, PUT_BACK, UNEVEN
+from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
+from skpriv._estimation._loop._line_queries import LineScoreQuery, OwnSlopeQuery, StepAndLineQuery
 from skpriv._estimation._persons import ScoreLengthsQuery
 from skpriv._estimation._loop._rows import Whitened, WhiteningQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap

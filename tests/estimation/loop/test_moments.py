@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skpriv._estimation._loop._score import LineScoreQuery, ScoreEquation, ScoreQuery
+from skpriv._estimation._loop._line_queries import LineScoreQuery
+from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._whitening import Pool
 from skpriv._estimation._links import IDENTITY
 from skpriv._estimation._loop._rows import Whitened, WhiteningQuery

@@ -1,0 +1,510 @@
+"""The released equation of the least-squares line or of the likelihood, and how it is asked for.
+
+Its scores have no clips or weights. The longest are shortened to a length with the least error,
+which private counts of the lengths tell.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import exp, hypot, inf, log, sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from ..._linalg import SQRT2, norm_of, trace_of, unvech
+from ..._stored import stored
+from ...privacy import TOLD_ABOVE, Answer
+from .._links import IDENTITY, StepLink
+from .._persons import ScoreLengthsQuery
+from ._far_rows import FAR_LENGTH, FarRows, FarRowsQuery, inverse_root
+from ._line_queries import LineScoreQuery, OwnSlopeQuery, StepAndLineQuery
+from ._rows import Whitened
+from ._rules import LEARNT, OWN_SLOPE, Rules
+from ._score import ScoreEquation, ScoreQuery, largest_excess
+
+if TYPE_CHECKING:
+    from ...privacy import Piece, Session, SessionPart
+    from ..._contracts import Array, Scalar
+
+
+# Exponents a of power laws P(|u| > x) like x^-a that the scores beyond a length may follow. With
+# the mean excess 1 / (a - 1) from .1 to 1 its logarithm is uniform a priori, and so are slower laws
+# in a. Those have an infinite variance, and visible counts have to say so.
+EXPONENTS = np.concatenate([np.arange(1.0, 1.95, 0.1), 1.0 + 1.0 / np.linspace(1.0, 0.1, 10)])
+PRIOR = np.maximum(EXPONENTS - 1.0, 1.0)
+LEAST_EXCESS = 0.1
+LOCAL_CLASSES = 3  # classes just below T, or the last visible ones, that say how a tail falls
+SLOWER = 0.45  # by how much slower than there it may fall beyond
+SPACING = np.gradient(EXPONENTS)
+FASTER = EXPONENTS < np.minimum(EXPONENTS + SLOWER, 2.0)[:, None]  # than each, by row
+# Mean distance of an exponential variable from its mean, over the mean.
+UNEVEN = 2.0 * exp(-1.0)
+# Part of the slope of counts that rows beyond its length may have. Errors were up to 8 times what
+# was said where they had .2 to .7, and as said where they had less (docs/evidence/glm.md).
+LONG_TAIL = 0.25
+# The part w of what shortening takes away in the mean direction of long scores that is put back to
+# lines by the way, and to declared ones; all of it if the link bends. Noise grows as 1 + w h,
+# and the mean distance of an exponential variable from w of its mean is w - 1 + 2 exp(-w) of that:
+# .71 for one half, and UNEVEN for all. Nothing is better, since scores up to T (1 + w h) are whole
+# with as much noise. Lines by the way keep their questions (docs/evidence/coefficients.md).
+PUT_BACK = 0.5, 0.0
+# The part of the largest vector that shortening may take away from a declared line which counts as
+# one deviation. On 60 tables the root mean square of the part that is missing is .60
+# (docs/evidence/coefficients.md).
+MISSED = 0.83
+# The first fields of a `ScoreQuery`: whitened rows, the map of targets, location and point
+ScoreFields = tuple[Whitened, Any, float, np.ndarray]
+
+
+@stored
+class Line(NamedTuple):
+    """The released equation of the least-squares line.
+
+    Attributes
+    ----------
+    equation : ScoreEquation
+        It has the moment of all rows, without clips or weights, and the slope of the step before.
+    along : ndarray of shape (p,) or (p, p)
+        An error of the moment by shortening, one deviation long, beside privacy noise; of a
+        declared line those that one hidden record may make.
+    across : float or ndarray of shape (p, p)
+        Standard deviation of another one, in each direction, or deviations of several.
+    far : FarRows or None
+        Rows that steps weigh down; None where there are none, or records are persons.
+    shorter : ndarray of shape (p, p) or float
+        Takes whitened rows to the coordinates in which the noise of the moment has its scale, and
+        the other error is `across`. Symmetric; no eigenvalue is above 1, which is the identity.
+    own : ndarray of shape (p, p) or None
+        Takes whitened rows of the steps to those of this equation, which has a slope of its own;
+        None where it has that of the steps.
+    """
+
+    equation: ScoreEquation
+    along: np.ndarray
+    across: Any
+    far: Any = None
+    shorter: Any = 1.0  # that of the files of earlier versions
+    own: Any = None
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Deviations of these independent errors, and of noise beside that of the scale of the
+        moment, shape (p, n_errors).
+        """
+        values, vectors = np.linalg.eigh(np.dot(np.eye(len(self.along)), self.shorter))
+        more = self.equation.moment_scale * np.sqrt(np.maximum(values**-2.0 - 1.0, 0.0))
+        back = vectors / values @ vectors.T
+        return np.column_stack([self.along, np.dot(back, self.across), vectors * more])
+
+    @classmethod
+    def of(
+        cls,
+        query: "LineScoreQuery",
+        answer: "Answer",
+        last: ScoreEquation,
+        shorter: np.ndarray,
+        far: FarRows | None = None,
+    ) -> "Line":
+        """Read the answer to a `LineScoreQuery`, with the slope of the last step.
+
+        Let B be the mean of the directions of scores that are longer than T, and h T the mean of
+        what they are longer. Shortening takes away h T B if lengths do not depend on directions
+        there, and w h T B is added, with PUT_BACK for w. Where that is 0, the moment has two errors
+        by it: a vector that is no longer than `missed`, and what one record lacks that no count
+        tells of, each in equal parts in p directions. Else it has three. The noise of B counts as
+        that of the moment. The error of h, which follows from noisy counts, is along B. And lengths
+        may depend on directions: then a vector is missing that is no longer than the mean distance
+        of lengths from w of their mean, `missed`. Its direction is not known: it is that of B, or
+        each of p has an equal part. The error along B counts by the square of B, less that of its
+        noise.
+
+        If a link bends, more is used, which was not measured for lines with their heavy tails:
+        cov(l, a) is missing, of lengths l and directions a with the second moment S. In orthonormal
+        functions S^-1/2 a the squares of its coordinates add up to var(l) at most (Bessel). Each of
+        p has an equal part: the covariance is S var(l) / p. S is that of the squares of scores, as
+        far as their noise does not hide it. The deviation of l is its mean for an exponential tail,
+        and 1.5 times that here: T is where the tail looks light, by noise as well.
+
+        Parameters
+        ----------
+        query : LineScoreQuery
+        answer : Answer
+        last : ScoreEquation
+        shorter : ndarray of shape (p, p)
+            What the whitening of the query was multiplied by.
+        far : FarRows or None
+        """
+        found, scales = query.named(answer.mean, answer.mean_scale)
+        p = len(query.point)
+        excess = query.mean_excess
+        scale = scales.get("beyond", 0.0)
+        beyond = found.get("beyond", np.zeros(p))
+        square = max(beyond @ beyond, 1e-300)
+        seen = max(1.0 - query.link.linear * p * scale**2 / square, 0.0)
+        back = np.linalg.inv(shorter)
+        beyond = back @ beyond
+        across = query.missed / sqrt(p)
+        if not query.link.linear:
+            values, vectors = np.linalg.eigh(unvech(found["residual"], p))
+            squares = np.maximum(values, 0.0) + scales["residual"] / sqrt(p)
+            across = 2.0 * query.missed * vectors * np.sqrt(squares / squares.sum() / p)
+        equation = replace(
+            last,
+            point=shorter @ query.point,
+            moment=back @ found["moment"] + excess * beyond,
+            moment_scale=hypot(scales["moment"], excess * scale),
+            residual_gram=back @ unvech(found["residual"], p) @ back,
+            residual_scale=scales["residual"],
+            limit=query.limit,
+            length=1.0,
+            n=answer.n,
+        )
+        along = sqrt(seen) * query.along * beyond
+        if not excess:  # one record, or the part of one that noise hides
+            hidden = min(1.0 / answer.n, scales["moment"] / query.limit)
+            along = hidden / sqrt(p) * back @ query.longest_scores()
+        return cls(equation, along, across, far, shorter)
+
+
+def length_classes(longest: float, cut_length: float) -> "Array":
+    """Ends of classes of lengths, from a quarter of the cut_length on, by factors of sqrt(2)."""
+    first = 0.25 * cut_length  # typical scores are longer than that
+    return first * SQRT2 ** np.arange(np.ceil(2.0 * np.log2(max(longest / first, 1.0))) + 1.0)
+
+
+def line_query(
+    session: "Session | SessionPart",
+    fields: ScoreFields,
+    cut_length: float,
+    rules: "Rules",
+    slope: tuple[np.ndarray, float],
+    link: StepLink = IDENTITY,
+    shapes: Sequence[np.ndarray] = (),
+) -> tuple[LineScoreQuery, np.ndarray, FarRows | None]:
+    """The question of the line; its scores are shortened by their lengths.
+
+    Lengths are counted in classes, up to the longest score that bounds of rows and targets allow.
+    A quarter of that share is for the far rows of a line that can have rows beyond the length 1.
+    If there are any, the lengths are counted in several coordinates. Those are taken in which
+    the ellipsoid of the error has the least volume: a few directions of far rows have more noise,
+    if all others have so much less.
+
+    Parameters
+    ----------
+    session : Session
+    fields : (Whitened, TargetMap, float, ndarray)
+        The first fields of a `ScoreQuery`.
+    cut_length : float
+        Where the scores of steps are cut.
+    rules : Rules
+    slope : (ndarray of shape (p, p), float)
+        A released one of steps, and the scale of its noise.
+    link : StepLink
+    shapes : sequence of ndarray of shape (p, p)
+        Further coordinates, as `Line.shorter`.
+
+    Returns
+    -------
+    (query, shorter, far)
+        A `LineScoreQuery`, and the last arguments of `Line.of`.
+    """
+    line = LineScoreQuery(*fields, cut_length, link)
+    whitened, _, location, point = fields
+    W = whitened.W
+    longest = longest_row = _longest(whitened)
+    if link.linear:  # means of a link that bends count as inside of the range of the target
+        line = replace(line, put_back=PUT_BACK[rules.declared])
+        longest *= largest_excess(
+            Whitened(whitened.row_map, W / longest), location, longest * point, 0.0
+        )
+    ends = length_classes(longest, cut_length)
+    far: Any = None
+    learnt = LEARNT * rules.line
+    subset = session.piece(rules.subset)
+    if link.linear and (session.persons or 1) == 1 and longest_row > 1.0:
+        query = FarRowsQuery(whitened)
+        gram, scale = query.gram(session.sum(query, 0.25 * learnt, subset))
+        far = FarRows(gram, scale, log(max(longest_row / FAR_LENGTH, 1.0)))
+        learnt *= 0.75
+        shapes = far.shorter(*slope, rules.length)
+    lines = [(line, np.eye(len(W))), *((_turned(line, shape), shape) for shape in shapes)]
+    shares = learnt / len(lines), (1.0 - LEARNT) * rules.line
+    found = []
+    for line, shorter in lines:
+        line, error = _shortened(session, line, ends, shares, subset)
+        found.append((error / np.linalg.det(shorter) ** (2.0 / len(point)), line, shorter, far))
+    return min(found, key=lambda one: one[0])[1:]
+
+
+def _longest(whitened: Whitened) -> "Scalar":
+    """Length of the longest row, or 1 where that is more."""
+    return max(whitened.row_map.longest_row(whitened.W) or norm_of(whitened.W, 2), 1.0)
+
+
+def _turned(line: LineScoreQuery, shorter: np.ndarray) -> LineScoreQuery:
+    """The same question in other coordinates."""
+    return replace(
+        line,
+        whitened=replace(line.whitened, W=shorter @ line.whitened.W),
+        point=np.linalg.solve(shorter, line.point),
+    )
+
+
+def _shortened(
+    session: "Session | SessionPart",
+    line: LineScoreQuery,
+    ends: np.ndarray,
+    shares: Any,
+    subset: "Piece | None",
+    power: float = 1.0,
+) -> tuple[LineScoreQuery, float]:
+    """The question with its best length, by private counts, and its error there.
+
+    The shares are those of the counts and of the question, and the length is chosen for this power
+    of the lengths. If that is 2, the noise counts twice: what is missing beyond the length is a
+    part of a difference from a matrix that is known.
+    """
+    counts = session.sum(
+        ScoreLengthsQuery(line, ends, "lengths of the line's scores"), shares[0], subset
+    )
+    noise = power * session.noise(line, shares[1]).scale / line.sensitivity
+    limit, excess, along, missed, error = _best_length(
+        counts.mean,
+        counts.mean_scale,
+        ends**power,
+        noise / session.records(shares[1]),
+        len(line.point),
+        line.put_back,
+    )
+    limit **= 1.0 / power
+    return replace(line, limit=limit, mean_excess=excess, along=along, missed=missed), error
+
+
+def with_line(
+    session: "Session | SessionPart",
+    step: ScoreQuery,
+    share: float,
+    rules: "Rules",
+    slope: tuple[np.ndarray, float],
+) -> tuple[ScoreEquation, Line]:
+    """The equation of a step and the `Line` at the same point, in one pass over the records if both
+    have the same coordinates.
+    """
+    line, shorter, far = line_query(
+        session,
+        (step.whitened, step.target_map, step.location, step.point),
+        step.limit,
+        rules,
+        slope,
+    )
+    own = (1.0 - LEARNT) * rules.line
+    if line.whitened is step.whitened:
+        both = StepAndLineQuery(step, line, (share, own))
+        answer, found = both.read(session.sum(both, share + own))
+    else:
+        answer = session.sum(step, share)
+        found = session.sum(line, own)
+    last = ScoreEquation.of(step, answer)
+    return last, Line.of(line, found, last, shorter, far)
+
+
+def line_alone(
+    session: "Session | SessionPart",
+    fields: ScoreFields,
+    last: ScoreEquation,
+    rules: "Rules",
+    slope: tuple[np.ndarray, float],
+    link: StepLink,
+    shapes: Sequence[np.ndarray] = (),
+) -> Line:
+    """The `Line` at a point, after the last step."""
+    line, shorter, far = line_query(session, fields, last.cut_length, rules, slope, link, shapes)
+    return Line.of(line, session.sum(line, (1.0 - LEARNT) * rules.line), last, shorter, far)
+
+
+def likelihood_alone(
+    session: "Session | SessionPart",
+    maps: ScoreFields,
+    last: ScoreEquation,
+    rules: "Rules",
+    slope: tuple[np.ndarray, float],
+    link: Any,
+) -> Line | None:
+    """The equation of the likelihood with a slope of its own, in coordinates of its own.
+
+    Weights of far rows and of large means take a part of the slope D of steps, which is no more
+    than the slope H of the likelihood. So H - D is asked in coordinates in which D is the identity,
+    as `FarRows` are of a line. The scores are then asked in those coordinates in which the
+    ellipsoid of the error has the least volume: of D, of H, and of the steps.
+
+    Parameters
+    ----------
+    session : Session
+    maps : (Whitened, TargetMap, float, ndarray)
+    last : ScoreEquation
+    rules : Rules
+    slope : (ndarray of shape (p, p), float)
+        D, and the scale of its noise.
+    link : StepLink
+
+    Returns
+    -------
+    Line or None
+        None where a few rows have much of the slope of counts.
+    """
+    matrix, scale = slope
+    p = len(matrix)
+    own = inverse_root(matrix, 2.0 * scale * sqrt(2.0 * p))
+    query: Any = _turned(OwnSlopeQuery(*maps, 1.0, link), own)
+    shares = OWN_SLOPE * rules.line * np.array([LEARNT, 1.0 - LEARNT])
+    ends = np.sqrt(length_classes(_longest(query.whitened) ** 2, float(p)))
+    query, _ = _shortened(session, query, ends, shares, session.piece(rules.subset), 2.0)
+    found, put_back, noise = query.read(session.sum(query, shares[1]))
+    matrix = own @ matrix @ own
+    of_steps = scale * norm_of(own, 2) ** 2
+    directions = np.empty((p, 0))
+    of_far = np.eye(p)
+    if of_steps < noise:  # directions of far rows alone have the noise of what was asked
+        missing, directions, _ = FarRows(found - matrix, hypot(noise, of_steps)).missing(matrix)
+        found = matrix + missing
+        of_far = directions @ directions.T
+    # Rows beyond T have about the length l = T sqrt(1 + h), and the slope (1 + 1 / h) of what was
+    # put back. A step x moves their linear part by l |x| over the root of mu', and the bend of the
+    # link half as much of their slope.
+    bend = query.limit * sqrt((1.0 + query.mean_excess) / link.free(query.location)[1])
+    bend *= (1.0 + 1.0 / query.mean_excess) / (2.0 * UNEVEN)
+    last = replace(
+        last,
+        limit=sqrt(p * max(last.square, last.square_scale) / max(trace_of(slope[0]), 1e-300)),
+        length=1.0,
+        slope=found,
+        slope_scale=min(noise, of_steps),
+        far=(directions, hypot(noise, of_steps), UNEVEN * put_back, bend),
+    )
+    rules = replace(rules, line=(1.0 - OWN_SLOPE) * rules.line)
+    shapes = [
+        shape / norm_of(shape, 2)
+        for shape in (inverse_root(found, noise / 4.0), np.linalg.inv(own))
+    ]
+    fields = query.whitened, query.target_map, query.location, query.point
+    line = line_alone(session, fields, last, rules, slope, link, shapes)._replace(own=own)
+    too_much = np.vdot(of_far, put_back - LONG_TAIL * found) > 0.0
+    return None if link.limit is None and too_much else line
+
+
+def _best_length(
+    parts: np.ndarray, deviation: float, ends: np.ndarray, noise: float, size: int, put_back: float
+) -> tuple[float, ...]:
+    """The length T with the least error, and what is known of scores beyond it.
+
+    The error has three parts: noise, what is missing beyond T if lengths depend on directions, and
+    the error of the mean excess if all scores there have one direction. If nothing is put back,
+    what is missing is no longer than the part of the records beyond T times their mean excess.
+    MISSED of that counts.
+
+    Parameters
+    ----------
+    parts : ndarray of shape (n_classes,)
+        Noisy parts of the records in each class.
+    deviation : float
+        Standard deviation of the noise of these.
+    ends : ndarray of shape (n_classes,)
+    noise : float
+        Standard deviation of each coordinate of a mean of scores, for the sensitivity 1.
+    size : int
+        Number of coordinates.
+    put_back : float
+        w, of PUT_BACK, or 1 if the link bends.
+
+    Returns
+    -------
+    (length, excess, along, missed, error) : tuple of float
+        T, w times the mean excess h in units of T, `along` and `missed` of a `LineScoreQuery`, and
+        the mean square of the error in each of the coordinates.
+    """
+    # Noise passes for any of them as seldom as one number does for TOLD_ABOVE deviations
+    from_counts = parts > -ndtri(ndtr(-TOLD_ABOVE) / len(parts)) * deviation
+    best: tuple[float, ...] = (inf,)
+    for place, end in enumerate(ends, 1):
+        if best[-1] < (2.0 * noise * end) ** 2:
+            break  # each longer one has more noise than that alone
+        beyond, excess, unknown = _tail(parts, from_counts, place, deviation, put_back == 1.0)
+        missed = (UNEVEN if put_back else MISSED) * excess * beyond
+        along = np.hypot(UNEVEN * excess, unknown)
+        lost = (missed**2 + (unknown * beyond) ** 2) / size
+        excess *= put_back
+        error = (lost + (2.0 * (1.0 + excess) * noise) ** 2) * end**2
+        if place == 1 or error < best[-1]:
+            best = end, excess, along, end * missed, error
+    return tuple(map(float, best))
+
+
+def _tail(
+    parts: np.ndarray, from_counts: np.ndarray, place: int, deviation: float, bends: bool = False
+) -> tuple[float, float, float]:
+    """Part of the records beyond a length T, and by how much they exceed it in the mean, relative.
+
+    Classes that noise hides are filled in by the power law whose counts are nearest to all,
+    averaged over such laws. Usual tails fall no more slowly beyond T than below. So a law of an
+    infinite variance has the weight 2 P - 1, or 0 if that is negative, for the chance P that the
+    last visible classes up to T, or the first three, give to exponents below its own and SLOWER,
+    and below 2. If the link bends, all laws are as likely, since means of far rows may grow faster
+    than any power of their lengths. A score in a class is taken to be as long as the geometric
+    middle of its ends, and so a little longer than such laws say: more is missing where lengths
+    depend on directions.
+
+    Parameters
+    ----------
+    parts : ndarray of shape (n_classes,)
+        Noisy parts of the records in each class.
+    from_counts : ndarray of bool of shape (n_classes,)
+        Which of them stand out of their noise.
+    place : int
+        The first class beyond T.
+    deviation : float
+    bends : bool, default=False
+        Whether the link bends.
+
+    Returns
+    -------
+    (part, excess, deviation) : tuple of float
+        The part is one deviation of the noise of counts more than is found. The deviation of the
+        excess is that over the laws which counts leave possible, and by the noise of the counts
+        that stand for themselves.
+    """
+    if place == len(parts):
+        return 0.0, 1.0, 0.0  # no record is longer
+    last = max(np.flatnonzero(from_counts[1 : max(place, LOCAL_CLASSES + 1)]), default=-1) + 2
+    local = parts[max(last - LOCAL_CLASSES, 1) : last]
+    _, chances = _power_laws(local, deviation, SPACING)
+    usual = EXPONENTS >= 2.0
+    slow = np.where(usual | bends, 1.0, np.maximum(2.0 * FASTER @ chances - 1.0, 0.0))
+    parts = parts[place:]
+    from_counts = from_counts[place:]
+    laws, chances = _power_laws(parts, deviation, slow * PRIOR)
+    filled = np.where(from_counts, parts, laws)
+    lengths = SQRT2 ** (np.arange(len(parts)) + 0.5) - 1.0
+    records = filled.sum(axis=1)
+    found = np.maximum(filled @ lengths / records, LEAST_EXCESS)
+    beyond = chances @ records + deviation
+    excess = chances @ found
+    noise = deviation * np.linalg.norm(lengths[from_counts] - excess) / beyond
+    return beyond, excess, min(hypot(sqrt(chances @ (found - excess) ** 2), noise), excess)
+
+
+def _power_laws(
+    parts: np.ndarray, deviation: float, prior: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Power laws with EXPONENTS that are nearest to noisy parts, and the chances of these.
+
+    Returns
+    -------
+    (laws, chances) : ndarrays of shape (n_laws, n_classes) and (n_laws,)
+    """
+    shapes = SQRT2 ** (-EXPONENTS[:, None] * np.arange(len(parts)))
+    laws = shapes @ parts / np.maximum((shapes**2).sum(axis=1), 1e-300)
+    laws = np.maximum(laws, 1e-12)[:, None] * shapes
+    misfit = np.square((parts - laws) / max(deviation, 1e-9)).sum(axis=1)
+    chances = prior * np.exp(np.maximum(0.5 * (misfit.min() - misfit), -200.0))
+    return laws, chances / chances.sum()
