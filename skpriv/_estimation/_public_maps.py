@@ -277,7 +277,7 @@ class RowMap(PublicRows):
 
     low: Any
     high: Any
-    data_norm: float | None
+    data_norm: float | Any
     fit_intercept: bool
     n_features: int
     feature_length: float = FEATURE_LENGTH
@@ -315,7 +315,7 @@ class RowMap(PublicRows):
     def divisor(self) -> "Array":
         """What the features are divided by, shape (n_features,)."""
         if self.low is None:
-            return np.full(self.n_features, self._norm)
+            return np.full(self.n_features, self.data_norm)
         if self.fit_intercept:
             return (self.high / 2.0 - self.low / 2.0) * self._across
         return np.maximum(np.abs(self.low), np.abs(self.high)) * self._across
@@ -326,10 +326,6 @@ class RowMap(PublicRows):
         columns = np.zeros((2, self.size))
         columns[:, : self.n_features] = self.offset, self.parts[0] / self.divisor
         return columns
-
-    @cached_property
-    def _norm(self) -> float:
-        return 1.0 if self.data_norm is None else float(self.data_norm)
 
     @cached_property
     def _across(self) -> float:
@@ -402,7 +398,7 @@ class RowMap(PublicRows):
             return inside if complete else np.where(np.isnan(inside), self.offset, inside)
         X = np.asarray(X, dtype=float)
         X, norms = _finite(X, row_norms(X))
-        return X * (self._norm / np.maximum(norms, self._norm))[:, None]
+        return X * (self.data_norm / np.maximum(norms, self.data_norm))[:, None]
 
     def outside(self, X: np.ndarray) -> "Array":
         """Whether each value is outside of its range, or each row is too long, shape (n_rows,
@@ -410,7 +406,7 @@ class RowMap(PublicRows):
         """
         if self.low is None:
             norms = norm_of_rows(X, axis=1) if issparse(X) else row_norms(X)
-            return norms[:, None] > self._norm * (1.0 + 1e-9)
+            return norms[:, None] > self.data_norm * (1.0 + 1e-9)
         return (X < self.low) | (X > self.high)
 
     @property
@@ -426,16 +422,16 @@ class RowMap(PublicRows):
         clipped at 1e100 of it, so that no square overflows; those that underflow add nothing to 1.
         """
         if issparse(X):
-            Z = clipped_entries(X / self._norm, 1e100)
+            Z = clipped_entries(X / self.data_norm, 1e100)
             factors = self.parts[0] / np.maximum(np.sqrt(Z.power(2).sum(axis=1)), 1.0)
             constant = np.full((len(factors), self.size - self.n_features), self.parts[1])
             return hstack([diags(np.ravel(factors)) @ Z, constant], format="csr")
         if self.low is None:
             norms = row_norms(X)
-            if norms.max(initial=0.0) <= self._norm:  # nothing is clipped
-                return self._phi(X, 1.0 / self._norm)
+            if norms.max(initial=0.0) <= self.data_norm:  # nothing is clipped
+                return self._phi(X, 1.0 / self.data_norm)
             X, norms = _finite(X, norms)
-            return self._phi(X, 1.0 / np.maximum(norms, self._norm)[:, None])
+            return self._phi(X, 1.0 / np.maximum(norms, self.data_norm)[:, None])
         # Clipping after the affine map is the same, and as few passes over the rows as can be.
         limit = self.parts[0] / self._across
         shift, factors = np.tile(self._shift_and_scale, FOLD)
@@ -454,7 +450,7 @@ class RowMap(PublicRows):
     def features(self, X: np.ndarray) -> np.ndarray:
         """Return phi without clipping, for predictions."""
         if self.low is None:
-            return self._phi(X, 1.0 / self._norm)
+            return self._phi(X, 1.0 / self.data_norm)
         return self._phi((X - self.offset) / self.divisor, 1.0)
 
     def _phi(self, X: np.ndarray, factor: float | np.ndarray) -> np.ndarray:
