@@ -125,10 +125,7 @@ class PoolsFits:
         Returns
         -------
         equations : NormalEquations or None
-            The sums; None where rows were normalised or weighted by residuals, as those of
-            `LinearRegression` are, or noises depend on each other.
+            The sums; None where rows were weighted by residuals, as those of `LinearRegression`
+            are.
         """
-        return self._comparable_sums()
-
-    def _comparable_sums(self) -> Any:
         return None

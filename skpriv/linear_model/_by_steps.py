@@ -290,8 +290,9 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         >>> bool(plan.estimable.all()), bool((plan.std_error > plan.sampling_error).all())
         (True, True)
         """
-        arguments = n, n_features, schema, shares, smallest_level, target_mean, target_deviation
-        return plan_of(self, *arguments)
+        return plan_of(
+            self, n, n_features, schema, shares, smallest_level, target_mean, target_deviation
+        )
 
     def _for_rehearsal(self, estimand: str) -> Any:
         """An unfitted estimator like this one, whose targets `_imagined_target` makes up."""

@@ -159,8 +159,6 @@ class PrivateEstimator(Accounted, Oracle):
     def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
         """The mean of the target where the linear part is `eta`, and its first two derivatives.
 
-        The mean of a classifier is the probability of ``classes_[1]``.
-
         Parameters
         ----------
         eta : float
@@ -171,9 +169,6 @@ class PrivateEstimator(Accounted, Oracle):
         tuple of three floats
             The mean, its slope and its second derivative.
         """
-        return self._mean_and_derivatives(eta)
-
-    def _mean_and_derivatives(self, eta: float) -> tuple[float, float, float]:
         return eta, 1.0, 0.0
 
     def fit_statistics(self) -> tuple[Any, ...]:

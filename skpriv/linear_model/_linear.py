@@ -159,12 +159,20 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
         estimand = estimand or self.estimand
         fit: LoopFit = self._released
         line, detail = self._line(estimand == "fitted")
-        stated = {"estimand": f"{estimand}: {line}", "detail": detail, "epsilon": self.epsilon}
-        stated["compared"] = STRAIGHT if detail else ""
-        stated["leverage"] = fit.leverage(self._record_map.row_map)
-        hiding = NOISE if self.effects is None else CONSTANT
-        stated |= {} if self.effects is None else WITHIN
-        return fit.coefficient_law(self._record_map, estimand == "fitted", hiding=hiding, **stated)
+        hiding = NOISE
+        words = {"estimand": f"{estimand}: {line}", "detail": detail}
+        if self.effects is not None:
+            hiding = CONSTANT
+            words = WITHIN
+        return fit.coefficient_law(
+            self._record_map,
+            estimand == "fitted",
+            hiding=hiding,
+            epsilon=self.epsilon,
+            compared=STRAIGHT if detail else "",
+            leverage=fit.leverage(self._record_map.row_map),
+            **words,
+        )
 
     def fit_statistics(self) -> tuple[Any, ...]:
         """R-squared and the residual deviation, by what was released.

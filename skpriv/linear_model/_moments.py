@@ -295,7 +295,15 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
             return 1.0 / (maps.row_map.parts[0] ** 2 * maps.n_features)
         return maps.theta_bound(self.coef_norm) ** 2 / maps.size
 
-    def _comparable_sums(self) -> "NormalEquations | None":
+    def normal_equations(self) -> "NormalEquations | None":
+        """Released sums of scaled rows, for those who compare or combine fits.
+
+        Returns
+        -------
+        equations : NormalEquations or None
+            The sums; None where rows were normalised or weighted by residuals, or noises depend on
+            each other.
+        """
         check_is_fitted(self)
         equations = self._equations
         plain = equations is not None and equations.symmetric and equations.law is None

@@ -133,8 +133,18 @@ def fit_rows(
         ask_line = likelihood_alone if declared and not link.linear else line_alone
         line = ask_line(session, fields, last, rules, (pool.slope, pool.scale), link)
     if rules.stretch and fit_mean:
-        answers = maps, whitened, location, deviation, pool, last, rules
-        stretch = known_length(session, *answers, fit_mean.constant, moved)
+        stretch = known_length(
+            session,
+            maps,
+            whitened,
+            location,
+            deviation,
+            pool,
+            last,
+            rules,
+            fit_mean.constant,
+            moved,
+        )
         missing, _ = stretch.of(pool.b)
         pool.b = pool.b + missing * stretch.direction
     # 5. All that was released
@@ -361,8 +371,9 @@ def public_rules(
     effective = effective_records_of(session)
     size = link.parts * row_map.size
     boxed = row_map.half_ranges is not None
-    sizes = session.n, size, effective
-    return Rules.of(*sizes, clip, intercept, ranged, link, row_map.bounded, boxed, textbook)
+    return Rules.of(
+        session.n, size, effective, clip, intercept, ranged, link, row_map.bounded, boxed, textbook
+    )
 
 
 def make_pool(

@@ -200,7 +200,19 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         """What the mean of the target is, in words."""
         return f"probability of {self.classes_[1]}"
 
-    def _mean_and_derivatives(self, eta: float) -> tuple[float, float, float]:
+    def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
+        """Probability of ``classes_[1]`` where the linear part is `eta`, and two derivatives.
+
+        Parameters
+        ----------
+        eta : float
+            Value of the linear part of the model.
+
+        Returns
+        -------
+        tuple of three floats
+            The probability, its slope and its second derivative.
+        """
         p = float(special.expit(eta))
         slope = p * (1.0 - p)
         return p, slope, slope * (1.0 - 2.0 * p)

@@ -139,7 +139,19 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         """What the mean of the target is, in words."""
         return "mean"
 
-    def _mean_and_derivatives(self, eta: float) -> tuple[float, float, float]:
+    def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
+        """The mean count where the linear part is `eta`, and its first two derivatives.
+
+        Parameters
+        ----------
+        eta : float
+            Value of the linear part of the model.
+
+        Returns
+        -------
+        tuple of three floats
+            The mean, its slope and its second derivative.
+        """
         return (float(np.exp(eta)),) * 3
 
     def _fit(self, X: Any, y: Any, groups: Any, weights: dict[str, float | np.ndarray]) -> None:
