@@ -423,7 +423,9 @@ class Cost:
 
     def __post_init__(self) -> None:
         for name, given in vars(self).items():
-            object.__setattr__(self, name, _nonnegative(name, given))
+            value = _nonnegative(name, given)
+            if value is not given:
+                object.__setattr__(self, name, value)
 
     @classmethod
     def from_mu(cls, mu: float) -> "Cost":
@@ -685,7 +687,8 @@ def pure_mu(epsilon: float) -> float:
 
 
 def _nonnegative(name: str, given: float) -> float:
-    value = _as_float(name, given)
+    # Of a float nothing is to be asked: a fit makes hundreds of costs
+    value = given if type(given) is float else _as_float(name, given)
     if not value >= 0.0:
         raise ValueError(f"{name} must be at least 0, got {value}.")
     return value
