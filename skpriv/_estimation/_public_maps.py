@@ -322,10 +322,10 @@ class RowMap(PublicRows):
 
     @cached_property
     def _shift_and_scale(self) -> np.ndarray:
-        """Shifts and factors of the columns of phi; the constant is written afterwards."""
+        """Shifts and factors of so many rows of phi; the constant is written afterwards."""
         columns = np.zeros((2, self.size))
         columns[:, : self.n_features] = self.offset, self.parts[0] / self.divisor
-        return columns
+        return np.tile(columns, FOLD)
 
     @cached_property
     def _across(self) -> float:
@@ -434,7 +434,7 @@ class RowMap(PublicRows):
             return self._phi(X, 1.0 / np.maximum(norms, self.data_norm)[:, None])
         # Clipping after the affine map is the same, and as few passes over the rows as can be.
         limit = self.parts[0] / self._across
-        shift, factors = np.tile(self._shift_and_scale, FOLD)
+        shift, factors = self._shift_and_scale
         phi = np.zeros((-(-len(X) // FOLD) * FOLD, self.size))
         phi[: len(X), : self.n_features] = X
         wide = phi.reshape(-1, len(shift))
@@ -443,7 +443,7 @@ class RowMap(PublicRows):
         phi = phi[: len(X)]
         phi.clip(-limit, limit, out=phi)
         phi[:, self.n_features :] = self.parts[1]
-        if np.isnan(phi.sum()):
+        if np.isnan(phi.max(initial=0.0)):
             np.nan_to_num(phi, copy=False, nan=0.0)
         return phi
 

@@ -133,7 +133,7 @@ class SeededOrder:
         for group, size, low, high in self.cuts(start, stop):
             members = by_group[:size]
             by_group = by_group[size:]
-            found.append(members[self.dealt_in(group, high)[low:high]])
+            found.append(members[self.dealt_in(group, high)[low:]])
         return np.concatenate(found)
 
     def groups(self, block: int) -> np.ndarray:
@@ -173,7 +173,7 @@ class SeededOrder:
         if group not in self._kept_orders:
             seed = self._seed + bytes([group] if group else [])
             order = _shuffled(seed, int(self.before[-1, group]))
-            if sum(array.nbytes for array in self._kept_orders.values()) > KEPT_ORDER_BYTES:
+            if len(self._kept_orders) * order.nbytes > KEPT_ORDER_BYTES:  # about equal ones
                 self._kept_orders = {}
             if order.nbytes > KEPT_ORDER_BYTES:
                 return order[:count]
@@ -212,11 +212,8 @@ class SeededSubset(Subset):
         for group, size, low, high in self._order.cuts(self._start, self._stop):
             complete.append(high - low == size)
             if 0 < high - low < size:
-                chosen = np.full(size, high == size)
-                if high < size:
-                    chosen[self._order.dealt_in(group, high)] = True
-                chosen[self._order.dealt_in(group, low)] = False
-                partly[group] = chosen
+                partly[group] = np.zeros(size, dtype=bool)
+                partly[group][self._order.dealt_in(group, high)[low:]] = True
         return np.array(complete), partly
 
     def between(self, start: int, stop: int) -> np.ndarray:
@@ -232,7 +229,7 @@ class SeededSubset(Subset):
         if self._last[0] != block:
             complete, partly = self._chosen
             groups = self._order.groups(block)
-            chosen = complete[groups]
+            chosen = complete.take(groups) if complete.any() else np.zeros(len(groups), bool)
             for group, members in partly.items():
                 here = np.flatnonzero(groups == group)
                 first = self._order.before[block, group]
@@ -250,7 +247,7 @@ def _shuffled(seed: bytes, count: int) -> np.ndarray:
     start = 0
     while True:
         keys = _words(seed, start, blocks)[:count]
-        order = np.argsort(keys, kind="stable")
+        order = np.argsort(keys)
         if not (np.diff(keys[order]) == 0).any():
             return order
         start += blocks

@@ -423,9 +423,7 @@ class Cost:
 
     def __post_init__(self) -> None:
         for name, given in vars(self).items():
-            value = _nonnegative(name, given)
-            if value is not given:
-                object.__setattr__(self, name, value)
+            object.__setattr__(self, name, _nonnegative(name, given))
 
     @classmethod
     def from_mu(cls, mu: float) -> "Cost":
@@ -641,8 +639,8 @@ class Cost:
             A cost in this currency, beside approximate releases, which keep theirs.
         """
         name = {"gdp": "gaussian", "zcdp": "concentrated", "pure": "pure"}[currency]
-        aside = {"approximate": self.approximate, "delta": self.delta}
-        return Cost(**{name: self.amount(currency)}, **aside)
+        amount = {name: self.amount(currency)}
+        return Cost(**amount, approximate=self.approximate, delta=self.delta)
 
     def fits(self, budget: Budget) -> bool:
         """Whether the releases together are known to satisfy ``budget``.
