@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import wraps
 from traceback import clear_frames
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -16,7 +16,8 @@ from sklearn.utils._param_validation import validate_params as _validate_params
 
 from ._linalg import one_blas_thread
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from ._contracts import F
 
 try:
     from sklearn.utils._repr_html.estimator import _VisualBlock
@@ -26,7 +27,6 @@ except ImportError:  # scikit-learn 1.6
 __all__ = [
     "BaseSearchCV",
     "Documented",
-    "F",
     "HasMethods",
     "Interval",
     "StrOptions",
@@ -56,7 +56,7 @@ class Documented:
         return _VisualBlock("single", self, names=name, name_details=str(self))
 
 
-def forgets_rows(function: F) -> F:
+def forgets_rows(function: "F") -> "F":
     """Decorate a function of rows: the frames of an error that leaves it hold nothing.
 
     Error reporters ship the local variables of every frame of a traceback, and those of a fit hold
@@ -75,7 +75,7 @@ def forgets_rows(function: F) -> F:
                 linked = linked.__cause__ or linked.__context__
             raise
 
-    return cast(F, forgetful)
+    return cast("F", forgetful)
 
 
 def pipeline_steps(model: Any) -> list[Any]:
@@ -109,7 +109,7 @@ def reaching_last(model: Any, X: Any) -> Any:
 
 
 # To type checkers, what these two decorate stays what it is.
-def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]:
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[["F"], "F"]:
     """Decorate a `fit`, whose parameters are checked first.
 
     While it lasts the cores belong to the threads that sum chunks, and BLAS has one thread. No
@@ -118,7 +118,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]:
     """
     checked = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
 
-    def decorate(fit: F) -> F:
+    def decorate(fit: "F") -> "F":
         fitted = checked(fit)
 
         @wraps(fitted)
@@ -132,12 +132,12 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]:
                 vars(self).update(before)
                 raise
 
-        return forgets_rows(cast(F, alone))
+        return forgets_rows(cast("F", alone))
 
     return decorate
 
 
-def validate_params(function: F, limits: dict[str, Any]) -> F:
+def validate_params(function: "F", limits: dict[str, Any]) -> "F":
     """Return a function whose parameters are checked first, as are those of what it calls."""
-    checked: F = _validate_params(limits, prefer_skip_nested_validation=False)(function)
+    checked: "F" = _validate_params(limits, prefer_skip_nested_validation=False)(function)
     return forgets_rows(checked)

@@ -6,15 +6,20 @@ one that scikit-learn's `available_if` decorates, is no question for a protocol.
 """
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
     # What functions of NumPy return that have no types of their own, as its ufuncs: an array or a
     # number. Type checkers treat it as the first of the two.
     Array: TypeAlias = np.ndarray | Any
     Scalar: TypeAlias = float | Any
+    # A function or a class that a decorator gives back with its type.
+    F = TypeVar("F", bound=Callable[..., Any])
+    K = TypeVar("K", bound=type)
 
 
 def passed_on(path: str, words: str | None = None) -> Any:

@@ -11,13 +11,13 @@ from itertools import chain
 from numbers import Integral, Real
 from types import UnionType
 from typing import (
-    Annotated, Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin,
+    TYPE_CHECKING, Annotated, Any, Literal, Union, dataclass_transform, get_args, get_origin,
     get_type_hints,
 )  # fmt: skip
 
 import numpy as np
 
-from ._compat import F, Interval, StrOptions, validate_params
+from ._compat import Interval, StrOptions, validate_params
 
 # Texts that parameters take: an editor offers them, and a misspelt one is an error of types.
 Channel = Literal["auto", "gaussian", "codebook"]
@@ -51,7 +51,8 @@ Probability = Annotated[float, Interval(Real, 0, 1, closed="right")]
 RandomState = Annotated[int | np.random.RandomState | None, "random_state"]
 RowsOfPerson = Annotated[int | None, "no_validation"]  # `Groups` says what is wanted
 
-K = TypeVar("K", bound=type)
+if TYPE_CHECKING:
+    from ._contracts import F, K
 
 SECTION = re.compile(r"^(Other )?Parameters\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", re.S | re.M)
 ENTRY = re.compile(r"^(\w+(?:, \w+)*)( : .*\n(?:    .*\n|\n(?=    ))*)", re.M)
@@ -64,7 +65,7 @@ def attribute(default: Any = None, *, init: Literal[False] = False) -> Any:
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field, attribute))
-def parameters(kind: K) -> K:
+def parameters(kind: "K") -> "K":
     """Make the annotated attributes of a class the parameters of its constructor.
 
     The constructor only assigns. Those of the bases come first, keyword-only ones last; a parameter
@@ -94,7 +95,7 @@ def parameters(kind: K) -> K:
     return kind
 
 
-def validated(function: F) -> F:
+def validated(function: "F") -> "F":
     """Decorate a function whose arguments are checked by the limits in their annotations.
 
     Parameters

@@ -7,22 +7,24 @@ assigns. So a class that opens a file or a connection must not be stored.
 
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, dataclass_transform
 
-K = TypeVar("K", bound=type)
+if TYPE_CHECKING:
+    from ._contracts import K
+
 # The rooms that have such classes. A file names a room, and may name no other module.
 ROOMS = ("_estimation", "bandits", "linear_model", "preprocessing", "privacy")
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def frozen(kind: K) -> K:
+def frozen(kind: "K") -> "K":
     """Make a class a dataclass that does not change; equal fields are equal values."""
     dataclass(frozen=True)(kind)
     return kind
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
-def frozen_object(kind: K) -> K:
+def frozen_object(kind: "K") -> "K":
     """Make a class a dataclass that does not change, and is equal to itself alone."""
     dataclass(frozen=True, eq=False)(kind)
     return kind
@@ -33,7 +35,7 @@ _NAMES: dict[type, str] = {}
 _OF_POLICIES: set[type] = set()
 
 
-def stored(kind: K) -> K:
+def stored(kind: "K") -> "K":
     """Let models of a class be written and read; a decorator, also for classes of other packages.
 
     Its attributes are written as they are: the class says by this that all of it is public or a
@@ -65,7 +67,7 @@ def renamed(kind: type, *names: str) -> None:
     _STORED.update(dict.fromkeys(names, kind))
 
 
-def stored_in_policies(kind: K) -> K:
+def stored_in_policies(kind: "K") -> "K":
     """Let a class be written and read in the state of a policy alone, and in no model.
 
     A policy keeps sums of records, keys and numbers of answers in mid-run, which no model has.

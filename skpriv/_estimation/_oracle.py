@@ -8,7 +8,7 @@ from sklearn.utils.metaestimators import available_if
 
 
 if TYPE_CHECKING:
-    from .._compat import F
+    from .._contracts import F
     from ..privacy import PrivacyReport
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import Documented, F, names_in
+from .._compat import Documented, names_in
 from .._estimation._cells import Cells, KnowsCells
 from .._estimation._intervals import ConfidenceInterval, check_level, inside_bounds
 from .._linalg import blocks_of, row_products
@@ -19,10 +19,10 @@ from ..records import check_public, finite_numbers, is_lazy, public_shape, reada
 
 if TYPE_CHECKING:
     from .._estimation._public_maps import RecordMap
-    from .._contracts import Array, Scalar
+    from .._contracts import Array, F, Scalar
 
 
-def rowwise(method: F) -> F:
+def rowwise(method: "F") -> "F":
     """Let a method of X alone be silent, and lazy on lazy rows, whose chunks it gets when read."""
 
     @wraps(method)
@@ -42,7 +42,7 @@ def rowwise(method: F) -> F:
         one = function(np.zeros((1, rows.n_features)))  # the options are checked here, too
         return rows.evaluated(function, type(one) if isinstance(one, tuple) else None)
 
-    return cast(F, call)
+    return cast("F", call)
 
 
 class PredictsAtPoints(KnowsCells, Documented):

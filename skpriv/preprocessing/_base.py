@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -10,10 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..records import held_back, is_lazy
 
-K = TypeVar("K", bound=type)
+if TYPE_CHECKING:
+    from .._contracts import K
 
 
-def keeps_rows(transformer: K) -> K:
+def keeps_rows(transformer: "K") -> "K":
     """Class decorator of transformers: rows that are read in batches stay what they are.
 
     scikit-learn puts what `transform` returns into the data frame that `set_output`, or

@@ -6,7 +6,6 @@ docs/mathematics/linear_regression.md, whose letters are used here.
 
 from math import hypot, log, sqrt
 from typing import TYPE_CHECKING, Any
-from types import SimpleNamespace
 
 import numpy as np
 from scipy import stats
@@ -24,6 +23,7 @@ from .._intervals import (
 )
 
 if TYPE_CHECKING:
+    from types import SimpleNamespace
     from ..._contracts import Array
     from ._fit import LoopFit
     from ._score import ScoreEquation
@@ -88,7 +88,7 @@ def _distance(
     last: "ScoreEquation",
     values: np.ndarray,
     vectors: np.ndarray,
-    failure: SimpleNamespace,
+    failure: "SimpleNamespace",
 ) -> float | None:
     """Bound on |b* - b0|, or None where there is none."""
     p = len(last.moment)
@@ -144,7 +144,7 @@ def _variance(
     last: "ScoreEquation",
     dual: np.ndarray,
     moved: float,
-    failure: SimpleNamespace,
+    failure: "SimpleNamespace",
 ) -> np.ndarray:
     """Bound on mean((v'e)^2 w^2 E zeta^2) at each v of ``dual``."""
     n = last.n
@@ -169,7 +169,7 @@ def _main(
     last: "ScoreEquation",
     dual: np.ndarray,
     variance: np.ndarray,
-    failure: SimpleNamespace,
+    failure: "SimpleNamespace",
 ) -> "Array":
     """The main part at each point: sampling, what is cut, and the noise of the moment."""
     t, q = main_region(0.5 * failure.main)

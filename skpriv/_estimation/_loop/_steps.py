@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 
 from ..._linalg import RELATIVE_ZERO, norm_of, trace_of
 from ...privacy import TOLD_ABOVE, Budget, Callers, Session
-from .._links import IDENTITY, StepLink
+from .._links import IDENTITY
 from .._moments import SAMPLING, cluster_degrees
 from .._persons import ScoreLengthsQuery, seldom_cut
 from .._targets import Location, SpreadQuery, best_linear
@@ -24,6 +24,7 @@ from ._score import PersonScoreQuery, ScoreEquation, ScoreQuery, largest_excess
 from ._whitening import Pool, learn_whitening, whitening_parts
 
 if TYPE_CHECKING:
+    from .._links import StepLink
     from ._whitening import Usual
     from ...privacy import SessionPart
     from ..._contracts import Scalar
@@ -52,7 +53,7 @@ def fit_rows(
     session: "Session | SessionPart",
     maps: "RecordMap",
     rules: Rules,
-    link: StepLink = IDENTITY,
+    link: "StepLink" = IDENTITY,
     priors: Sequence[np.ndarray] = (),
     start: Any = None,
     usual: "Usual | None" = None,
@@ -174,7 +175,7 @@ def fit_rows(
 def step_query(
     maps: "RecordMap",
     rules: Rules,
-    link: StepLink,
+    link: "StepLink",
     of_persons: bool,
     whitened: Whitened,
     location: float,
@@ -280,7 +281,7 @@ def ask_steps(
 def at_solution(
     session: "Session | SessionPart",
     maps: "RecordMap",
-    link: StepLink,
+    link: "StepLink",
     theta: np.ndarray,
     priors: Sequence[np.ndarray] = (),
 ) -> LoopFit:
@@ -361,7 +362,7 @@ def public_rules(
     row_map: "PublicRows",
     clip: str = "auto",
     ranged: bool = True,
-    link: StepLink = IDENTITY,
+    link: "StepLink" = IDENTITY,
     textbook: bool = False,
 ) -> Rules:
     """Rules by public numbers: nothing of the session but its number of records and its noise."""
@@ -380,7 +381,7 @@ def make_pool(
     session: "Session | SessionPart",
     whitened: Whitened,
     length: float,
-    link: StepLink,
+    link: "StepLink",
     deviation: float,
     priors: Sequence[np.ndarray],
     gram: tuple[np.ndarray, float] | None,
@@ -428,7 +429,7 @@ def find_location(
     session: "Session | SessionPart",
     maps: "RecordMap",
     rules: Rules,
-    link: StepLink,
+    link: "StepLink",
     alike: Any,
 ) -> "tuple[Location | None, float]":
     """Noisy mean of the target, or None without an intercept, and the target's deviation.
@@ -456,7 +457,7 @@ def find_location(
 
 
 def mean_only(
-    session: "Session | SessionPart", maps: "RecordMap", rules: Rules, link: StepLink
+    session: "Session | SessionPart", maps: "RecordMap", rules: Rules, link: "StepLink"
 ) -> LoopFit:
     """The private mean of the target, with the whole budget."""
     p = maps.size * link.parts
@@ -502,7 +503,7 @@ def more_needed(session: "Session | SessionPart", rules: Rules, effective_record
 
 
 def _noisy_mean(
-    session: "Session | SessionPart", maps: "RecordMap", link: StepLink, share: float
+    session: "Session | SessionPart", maps: "RecordMap", link: "StepLink", share: float
 ) -> "Location":
     """Noisy mean of the target."""
     query = link.location_query(maps)

@@ -8,14 +8,16 @@ where a shuffler mixes the shares of all users, more are needed.
 from bisect import bisect_left
 from functools import lru_cache
 from math import ceil, exp, floor, inf, log, log2, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import gammaln
 
 from ..._stored import frozen, stored
 from ...exceptions import PrivacyError
-from ._cost import Budget
+
+if TYPE_CHECKING:
+    from ._cost import Budget
 
 MODULUS = np.iinfo(np.uint64).bits  # sums are computed modulo 2^MODULUS
 HEADROOM = MODULUS - 2  # bits that a sum may use: a quarter of the range on either side of zero
@@ -268,7 +270,7 @@ def log_binomial(n: Any, k: Any) -> Any:
     return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
 
 
-def sharing_security(budget: Budget) -> float:
+def sharing_security(budget: "Budget") -> float:
     """Distance tau that all shares of a fit may have, which adds (1 + exp(epsilon)) tau to delta.
 
     With P, P' the laws in two worlds and Q, Q' those drawn from the sums, P <= Q + tau,

@@ -7,11 +7,11 @@ of a saved object that descends from the state that its ledgers know goes on.
 import os
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from math import inf, isfinite, isinf
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from ..._printing import Printed, Table
 from ..._stored import frozen
@@ -19,12 +19,14 @@ from ...exceptions import PrivacyError
 from .._accounting._cost import Budget, Cost, pure_mu
 from .._noise._laws import tell_charge
 from ._context import (
-    Key, allowance, announced, current_parts, during, inside, pop, process, push, stacked, unit_now,
+    allowance, announced, current_parts, during, inside, pop, process, push, stacked, unit_now,
 )  # fmt: skip
-from ._ledger import (
-    Charge, Ledger, LedgerTransaction, Limit, Steps, check_unit, unit_sentence, unit_text,
-    unit_value,
-)  # fmt: skip
+from ._ledger import Ledger, Limit, Steps, check_unit, unit_sentence, unit_text, unit_value
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from ._context import Key
+    from ._ledger import Charge, LedgerTransaction
 
 COLUMNS = "release,own epsilon,part of the total,protects,which rows,when,who,what for".split(",")
 
@@ -205,7 +207,7 @@ class BudgetAccountant(Printed):
         return self._limit.set_aside
 
     @property
-    def _key(self) -> Key:
+    def _key(self) -> "Key":
         return self.ledger.path, self.ledger.identity, self._limit
 
     def __enter__(self) -> Self:
@@ -265,7 +267,7 @@ class BudgetAccountant(Printed):
         return min(left, key=lambda b: (b.mu or pure_mu(b.epsilon), b.epsilon))
 
     @property
-    def charges(self) -> list[Charge]:
+    def charges(self) -> "list[Charge]":
         """The charges, the oldest first."""
         return self.ledger.charges()
 
@@ -328,7 +330,7 @@ class BudgetAccountant(Printed):
         sums = "Costs compose to less than their sum, so spent and left can exceed the total."
         return [*parts, sums] if self.currency == "gdp" and isfinite(self.budget.epsilon) else parts
 
-    def _cells(self, charge: Charge) -> tuple[str, ...]:
+    def _cells(self, charge: "Charge") -> tuple[str, ...]:
         """One charge as texts: its own epsilon, and its part of the total in the currency."""
         total = self._limit.amount
         amount = charge.cost.amount(self.currency)
@@ -441,7 +443,7 @@ class Lineage:
                 advance(transaction, self)
 
 
-def advance(transaction: LedgerTransaction, lineage: Lineage) -> bool:
+def advance(transaction: "LedgerTransaction", lineage: Lineage) -> bool:
     """Write the state of now into a ledger that is held; return whether the object was known to it.
 
     Raises
@@ -564,7 +566,7 @@ def charge(cost: Cost, name: str, *, lineage: Lineage | None = None) -> None:
     _notice(cost)
 
 
-def charged_once(name: str) -> AbstractContextManager[None]:
+def charged_once(name: str) -> "AbstractContextManager[None]":
     """Charge what this thread does inside once in each ledger, however often it is done again.
 
     For an answer that only counts when it was written down: a process that dies between the charge
@@ -589,7 +591,7 @@ def charged_once(name: str) -> AbstractContextManager[None]:
     return during(_answer, [name])
 
 
-def _paid_once(cost: Cost, parts: dict[Key, Steps]) -> Lineage | None:
+def _paid_once(cost: Cost, parts: "dict[Key, Steps]") -> Lineage | None:
     """Lineage that stands for a charge inside `charged_once`; None outside of it.
 
     Its name has the answer, the cost, the part of the data, and the number of charges of this cost
@@ -756,7 +758,7 @@ class Accounted:
 
     _skpriv_accountants: Handle = ()  # those under which it was pickled
 
-    def _accounting(self) -> AbstractContextManager[None]:
+    def _accounting(self) -> "AbstractContextManager[None]":
         """Charge the accountants under which this estimator was pickled, if not yet active."""
         return activated(self._skpriv_accountants)
 

@@ -23,19 +23,23 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache
 from math import inf
 from pathlib import Path
 from traceback import walk_stack
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._linalg import after_fork
 from ...exceptions import BudgetExceeded, PrivacyError
-from .._accounting._cost import SHARE_SLACK, Cost
+from .._accounting._cost import SHARE_SLACK
 from ._ledger import Limit, Steps, unit_text
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from .._accounting._cost import Cost
 
 _LINEAGE = "SKPRIV_LINEAGE"
 # Start of a process where the system does not tell it. If it does, the file of a process that was
@@ -255,12 +259,12 @@ class _Allowance:
     nobody else while a generator that entered it is suspended.
     """
 
-    def __init__(self, cost: Cost, currency: str, frame: FrameType | None) -> None:
+    def __init__(self, cost: "Cost", currency: str, frame: FrameType | None) -> None:
         self.currency = currency
         self.frame = frame
         self.total = self.left = amount_in(cost, currency)
 
-    def take(self, cost: Cost, name: str) -> None:
+    def take(self, cost: "Cost", name: str) -> None:
         amount = amount_in(cost, self.currency)
         if not amount <= self.left + SHARE_SLACK * self.total:
             raise BudgetExceeded(
@@ -275,7 +279,7 @@ class _Allowance:
 _current: ContextVar[_Allowance | None] = ContextVar("_current", default=None)
 
 
-def amount_in(cost: Cost, currency: str) -> float:
+def amount_in(cost: "Cost", currency: str) -> float:
     """Cost in a currency; infinite where only (epsilon, delta) is known."""
     if cost.approximate or cost.delta:
         return inf
@@ -289,7 +293,7 @@ def allowance() -> _Allowance | None:
 
 
 @contextmanager
-def prepaid(cost: Cost, currency: str = "zcdp") -> Iterator[None]:
+def prepaid(cost: "Cost", currency: str = "zcdp") -> Iterator[None]:
     """Let the releases of a step through whose cost an enclosing mechanism has charged.
 
     For mechanisms whose total is not the sum of their steps, or whose steps are known by and by,
@@ -326,7 +330,7 @@ def prepaid(cost: Cost, currency: str = "zcdp") -> Iterator[None]:
 _unit: ContextVar[str] = ContextVar("_unit", default="row")
 
 
-def protecting(name: str, largest: int) -> AbstractContextManager[None]:
+def protecting(name: str, largest: int) -> "AbstractContextManager[None]":
     """Say that what this thread charges inside protects persons, with all of their rows.
 
     Parameters

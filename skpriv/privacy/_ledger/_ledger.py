@@ -19,12 +19,15 @@ from datetime import UTC, datetime
 from functools import cached_property
 from math import inf, isinf, sqrt
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..._sqlite import Connection, Database, legible
+from ..._sqlite import Database, legible
 from ..._stored import frozen
 from ...exceptions import BudgetExceeded, PrivacyError
 from .._accounting._cost import CURRENCIES, SHARE_SLACK, Budget, Cost, gdp_delta
+
+if TYPE_CHECKING:
+    from ..._sqlite import Connection
 
 
 def unit_text(unit: Any) -> str:
@@ -276,11 +279,11 @@ def _no_ledger(path: str) -> PrivacyError:
     )
 
 
-def _version(connection: Connection) -> int:
+def _version(connection: "Connection") -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _bring_up_to_date(connection: Connection, path: str) -> None:
+def _bring_up_to_date(connection: "Connection", path: str) -> None:
     """Make the tables of a new file, or add the columns that the version before did not have."""
     if _version(connection) == 1:
         for table in ("ledger", "charges"):
@@ -462,7 +465,7 @@ class Ledger:
 class LedgerTransaction:
     """Reading and appending while the ledger is held; with an identity, to that ledger alone."""
 
-    def __init__(self, connection: Connection, path: str, identity: str | None = None) -> None:
+    def __init__(self, connection: "Connection", path: str, identity: str | None = None) -> None:
         self.connection = connection
         self._path = path
         version = _version(connection)

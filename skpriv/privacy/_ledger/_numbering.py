@@ -4,19 +4,24 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..._codec import decoded, encoded, parsed
-from ..._sqlite import Connection, Database, OperationalError, legible
+from ..._sqlite import Database, OperationalError, legible
 from ..._stored import set_state, stored_in_policies
 from ...exceptions import PrivacyError
-from ._accountant import BudgetAccountant, Handle, active, charged_once
+from ._accountant import BudgetAccountant, active, charged_once
 from ._context import folders
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from ..._sqlite import Connection
+    from ._accountant import Handle
 
 _ASK = "SELECT answer FROM answers WHERE object = ? AND number = ?"
 # An answer that was given stays
@@ -113,7 +118,7 @@ class _Place:
         self.path = database.path
         self.name = name
 
-    def expect(self, connection: Connection, query: str, *given: Any) -> None:
+    def expect(self, connection: "Connection", query: str, *given: Any) -> None:
         """Refuse a file in which something is missing that was written down before."""
         found = None
         with suppress(OperationalError):  # the file has no such table
@@ -126,7 +131,7 @@ class _Place:
             )
 
     @contextmanager
-    def file(self) -> Iterator[Connection]:
+    def file(self) -> "Iterator[Connection]":
         """Hold the file; what was written is kept if the ``with`` block ends well."""
         self.check()
         with _file_of_answers(self.path).transaction() as connection:
@@ -189,7 +194,7 @@ class Numbering:
         return self._place.made_key()
 
     @property
-    def accountants(self) -> Handle:
+    def accountants(self) -> "Handle":
         """Handle of the accountants under which the object was made, by their ledgers."""
         ledgers = self._place.ledgers
         return tuple((BudgetAccountant(ledger=path), ()) for path in ledgers)
@@ -273,12 +278,12 @@ class Numbering:
                 raise TypeError("an answer of another class")
         return answer
 
-    def _first(self, connection: Connection, number: int, fresh: bytes) -> Any:
+    def _first(self, connection: "Connection", number: int, fresh: bytes) -> Any:
         """The row of the answer of this number that was written down first, now or before."""
         connection.execute(_ANSWER, (self._name, number, fresh))
         return connection.execute(_ASK, (self._name, number)).fetchone()
 
-    def once(self, name: object) -> AbstractContextManager[None]:
+    def once(self, name: object) -> "AbstractContextManager[None]":
         """Charge what is done inside once, in whichever copy or process it is done again."""
         return charged_once(f"{self._name}/{name}")
 
@@ -334,7 +339,7 @@ class Numbering:
             self._seen = rows[-1][1:] if rows else self._seen
 
     @contextmanager
-    def _held(self) -> Iterator[Connection]:
+    def _held(self) -> "Iterator[Connection]":
         """Hold the file, after a check that it has what this object has written down last."""
         with self._place.file() as connection:
             if self._last is not None:

@@ -11,11 +11,10 @@ kept and nothing changes unless one runs; without it a call costs one look at a 
 
 import secrets
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import lru_cache, partial, wraps
 from math import inf, sqrt
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -29,7 +28,8 @@ from ._codebook_law import random_signs, reported_about
 from ._lattice import gaussian_on_grid
 
 if TYPE_CHECKING:
-    from ..._contracts import Array
+    from contextlib import AbstractContextManager
+    from ..._contracts import Array, F
     from ...records import Rows, Subset
     from .._query import Query
     from ._codebook_law import Codebook
@@ -251,12 +251,11 @@ class GumbelNoise:
         return "Gumbel top-k" if self.scale else "none"
 
 
-F = TypeVar("F", bound=Callable[..., Any])
 # Who listens to this thread, if an audit runs: see `listening`.
 _LISTENER: ContextVar[Any] = ContextVar("listener", default=None)
 
 
-def listening(listener: Any) -> AbstractContextManager[None]:
+def listening(listener: Any) -> "AbstractContextManager[None]":
     """Hand all draws and answers of this thread to a listener, while an audit runs.
 
     It has five methods: ``draw(name, exact, law, make)`` for a draw of noise around an exact value,
@@ -276,10 +275,10 @@ def tell_charge(cost: Cost, name: str) -> None:
         listener.charged(cost, name)
 
 
-def _heard(tell: Callable[..., Any]) -> Callable[[F], F]:
+def _heard(tell: Callable[..., Any]) -> Callable[["F"], "F"]:
     """Decorator of methods of which a listener, if there is one, is told before they are run."""
 
-    def decorate(method: F) -> F:
+    def decorate(method: "F") -> "F":
         @wraps(method)
         def heard(self: Any, *arguments: Any, **named: Any) -> Any:
             listener = _LISTENER.get()
@@ -288,7 +287,7 @@ def _heard(tell: Callable[..., Any]) -> Callable[[F], F]:
             make = partial(method, self, *arguments, **named)
             return tell(listener, make, self, arguments, named)
 
-        return cast(F, heard)
+        return cast("F", heard)
 
     return decorate
 

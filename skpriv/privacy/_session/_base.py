@@ -27,11 +27,12 @@ from .._accounting._guarantee import (
 from .._accounting._report import PrivacyReport, ReportRow
 from .._ledger._accountant import charge
 from .._ledger._context import protecting, unit_now
-from .._noise._laws import F, NoiseSource, door
+from .._noise._laws import NoiseSource, door
 from .._query import ROUNDING, Answer, Query, reordered
 from .._stream import Stream, stream_of
 
 if TYPE_CHECKING:
+    from ..._contracts import F
     from ...records import SeededOrder
     from .._accounting._cost import Budget
     from .._noise._laws import GumbelNoise, Noise
@@ -67,7 +68,7 @@ class Slot(NamedTuple):
     earlier: "dict[Piece | None, tuple[float, Cost]]"
 
 
-def one_at_a_time(method: F) -> F:
+def one_at_a_time(method: "F") -> "F":
     """Decorate a method that asks: two threads would find the same share free, and both take it.
 
     So would a process and its fork, which is refused before it waits for a thread that it does not
@@ -86,7 +87,7 @@ def one_at_a_time(method: F) -> F:
         refuse_fork(self)  # a query may have made it
         return answer
 
-    return cast(F, locked)
+    return cast("F", locked)
 
 
 def check_share(query: Any, share: float, used: float) -> float:

@@ -1,14 +1,17 @@
 """Parts of a session: disjoint random sets of records, each with the whole budget."""
 
 from math import floor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...exceptions import PrivacyError
 from .._accounting._cost import SHARE_SLACK
-from .._query import Answer
-from ._base import Piece, Session, check_share
+from ._base import Piece, check_share
+
+if TYPE_CHECKING:
+    from .._query import Answer
+    from ._base import Session
 
 
 def split(session: Any, *sizes: Any) -> "list[SessionPart]":
@@ -87,7 +90,7 @@ class SessionPart:
         Those of the whole session.
     """
 
-    def __init__(self, session: Session, place: int, size: int) -> None:
+    def __init__(self, session: "Session", place: int, size: int) -> None:
         self._session = session
         self._place = place
         self.n = int(size)
@@ -97,7 +100,7 @@ class SessionPart:
         self.persons = session.persons
         self.n_jobs = session.n_jobs
 
-    def sum(self, query: Any, share: float, subset: Any = None) -> Answer:
+    def sum(self, query: Any, share: float, subset: Any = None) -> "Answer":
         """Noisy sum of a query over the records, or over a part of them; see Session.
 
         Shares of parts of a part add up.
@@ -114,7 +117,7 @@ class SessionPart:
         share, records = self._for_session(query, share, spend=True)
         return self._session.top(query, k, share, records)
 
-    def release(self, procedure: Any, share: float) -> Answer:
+    def release(self, procedure: Any, share: float) -> "Answer":
         """Noisy output of a procedure on the records; see Session."""
         share, records = self._for_session(procedure, share, spend=True)
         return self._session.release(procedure, share, records)
