@@ -6,6 +6,7 @@ NumPy and the standard library are all that is imported here, directly or not.
 import json
 import secrets
 from os import PathLike
+from sys import float_info
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +16,15 @@ from .._wire import (
     lifted, read_task, report_bytes, user_seed,
 )  # fmt: skip
 from ..exceptions import PrivacyError
-from ._record import CHANNEL, DAMAGED, chosen, floats, is_integer, n_phi, scaled_record
+from ._record import CHANNEL, DAMAGED, check_size, chosen, floats, is_integer, n_phi, scaled_record
 
 if TYPE_CHECKING:
     from .._contracts import Array
 
-LARGEST_COUNT = 2**20  # most directions of a codebook, which is made in memory
-LARGEST_FLOAT = float(np.finfo(float).max)  # a whole number in JSON may be larger
+# A server that lies could stall devices. Collectors ask for at most 1,024 directions.
+LARGEST_COUNT = 10_000
+LARGEST_CODEBOOK = 16_000_000  # numbers that take 2 seconds and a gigabyte
+LARGEST_ORDER = 100_000_000  # users whose order takes 7 seconds and 0.8 GB
 
 
 def is_asked(users: dict[str, int], user: Any) -> bool:
@@ -37,6 +40,7 @@ def is_asked(users: dict[str, int], user: Any) -> bool:
 
 def public_order(n: int, seed: int) -> np.ndarray:
     """Public random order of n users; NumPy keeps this generator's draws for ever."""
+    check_size(n, LARGEST_ORDER, "users who are dealt out")
     return np.random.RandomState(seed).permutation(n)
 
 
@@ -101,6 +105,7 @@ def action_features(fields: dict[str, Any], contexts: Any) -> np.ndarray:
     n_actions = actions["n_actions"]
     rows = [floats(row) for row in contexts] if shared else [floats(contexts)]
     width = size if shared else size // n_actions
+    check_size(0 if shared else n_actions * size, LARGEST_CODEBOOK, "numbers of actions")
     rows = [row if len(row) == width else np.zeros(width) for row in rows]
     found = np.nan_to_num(np.array(rows), posinf=0.0, neginf=0.0)
     return found if shared else np.kron(np.eye(n_actions), found)
@@ -123,7 +128,7 @@ def check_task(fields: dict[str, Any]) -> None:
         is_integer(count, 2, LARGEST_COUNT)
         and is_integer(channel["nearest"], 1, count - 1)
         and type(epsilon) in (int, float)
-        and 0.0 < epsilon <= LARGEST_FLOAT
+        and 0.0 < epsilon <= float_info.max  # a whole number in JSON may be larger
         and channel["seed"] in ("user", "device")
         and (is_integer(size, 1, LARGEST_SIZE) or size is actions is None)
     )
@@ -233,8 +238,8 @@ def report(
             return None
         size = n_phi(fields, x)
         size_of_direction = size + bool(fields["query"]["fit_intercept"]) + 1
-        if size_of_direction > LARGEST_SIZE:
-            raise ValueError(DAMAGED)
+        check_size(size_of_direction, LARGEST_SIZE, "features")
+        check_size(channel["count"] * size_of_direction, LARGEST_CODEBOOK, "numbers in a codebook")
         seed = user_seed(fields, user)
         blank = scaled_record(fields["query"], np.zeros(size), 0.0)  # checks the query
     except (AttributeError, LookupError, MemoryError, OverflowError, TypeError):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._contracts import Shaped
+from ..exceptions import PrivacyError
 
 if TYPE_CHECKING:
     from .._contracts import Array, Scalar
@@ -71,9 +72,23 @@ def floats(cells: Any) -> np.ndarray:
     return np.array([number(cell) for cell in (cells if _sized(cells) else [cells])], dtype=float)
 
 
-def is_integer(number: Any, low: int, high: int) -> bool:
+def is_integer(number: Any, low: int, high: float) -> bool:
     """Whether a value of a task is a whole number in this range."""
     return type(number) is int and low <= number <= high
+
+
+def check_size(amount: int, bound: int, unit: str) -> None:
+    """Refuse a task of more work than a device does, by its public numbers.
+
+    Raises
+    ------
+    PrivacyError
+    """
+    if amount > bound:
+        raise PrivacyError(
+            f"the task asks for more than {bound:,} {unit}, which is too much for a device: "
+            "nothing was answered."
+        )
 
 
 def _sized(x: Any) -> bool:
@@ -147,8 +162,7 @@ def check_query(query: dict[str, Any], n_features: int) -> None:
             sizes = _numbers(query["data_norm"])
         proper = (
             type(query["fit_intercept"]) is bool
-            and low < high
-            and high / 2.0 - low / 2.0 > 0
+            and high / 2.0 - low / 2.0 > 0  # hence low < high
             and (np.abs(_numbers(query["parts"], 2)) <= 1.0).all()
             and (sizes > 0.0).all()
             and _proper_weights(query.get("weights"), p)

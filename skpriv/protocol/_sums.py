@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import isfinite, prod
+from math import inf, prod
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -34,7 +34,7 @@ from ..privacy import (
 )  # fmt: skip
 from ..records import Rows
 from ._ledger import MOST_ATTEMPTS
-from ._record import CHANNEL, DAMAGED, floats, is_integer, n_cells, number
+from ._record import CHANNEL, DAMAGED, check_size, floats, is_integer, n_cells, number
 from ._store import n_features_of, restored
 
 if TYPE_CHECKING:
@@ -44,8 +44,12 @@ if TYPE_CHECKING:
     from ..privacy import Lattice, PrivacyReport, Query
     from ..records import Subset
 
-TRANSPORTS = ("two-servers", "shuffled-shares")
-LARGEST_TASK = np.iinfo(np.int32).max  # most users, and most attempts
+# Most users of each transport. To find the number of shares of the second takes 16 seconds.
+MOST_USERS = {"two-servers": 2_147_483_647, "shuffled-shares": 10_000_000}
+TRANSPORTS = list(MOST_USERS)
+# Devices and servers run the fit of a task, whoever made it, up to a minute by these bounds.
+LARGEST_RECORD = 1_000  # features, or knots of their curves: a gigabyte
+LARGEST_SUMS = 20_000_000  # numbers of all sums of a fit
 
 
 class RoundNeeded(Exception):
@@ -151,6 +155,7 @@ class SumRows(RowsOnDevices):
     rehearsal: bool = False
     needed: Any = None
     reports: dict[int, Any] = field(default_factory=dict)
+    _numbers = 0
 
     def shared_sum(
         self,
@@ -174,6 +179,8 @@ class SumRows(RowsOnDevices):
         report, cost = prices
         self.reports[id(report)] = report
         size = prod(query.shape)
+        self._numbers += max(size, 1_000)  # a sum takes as long as these, however small it is
+        check_size(self._numbers, LARGEST_SUMS, "numbers in all sums")
         if self._n_asked >= len(self._rounds):
             shares = shares_needed(self.devices.adding, size, security) if security else 2
             needed = RoundNeeded(query, lattice=lattice, shares=max(shares, 2), cost=cost)
@@ -307,18 +314,15 @@ def _check(fields: dict[str, Any]) -> None:
         epsilon = params["epsilon"]
         proper = (
             channel["name"] == CHANNEL
-            and channel["transport"] in TRANSPORTS
-            and is_integer(users["n"], 1, LARGEST_TASK)
+            and is_integer(users["n"], 1, MOST_USERS[channel["transport"]])
             and is_integer(users["adding"], 1, users["n"])
-            and is_integer(fields["n_features"], 1, 2**16)
-            and is_integer(fields["attempt"], 0, LARGEST_TASK)
+            and is_integer(fields["n_features"], 1, inf)
+            and is_integer(fields["attempt"], 0, inf)
             and fields["nonce"].startswith(CHANNEL)
             # Shuffled shares are seen when they are sent: their rounds are not repeated.
             and (fields["attempt"] == 0 or channel["transport"] == "two-servers")
             and capabilities(params["privacy"]).summed
-            and type(epsilon) in (int, float)
-            and isfinite(epsilon)
-            and epsilon > 0.0
+            and 0.0 < epsilon < inf
             and all(is_integer(n, users["adding"], users["n"]) for _, n in answers)
             and all(
                 is_integer(number, -(2**63), 2**63 - 1) for total, _ in answers for number in total
@@ -328,6 +332,9 @@ def _check(fields: dict[str, Any]) -> None:
         proper = False
     if not proper:
         raise ValueError(DAMAGED)
+    knots = params.get("knots")  # a fit of curves works with so many numbers of each feature
+    each = knots if type(knots) is int else 1
+    check_size(fields["n_features"] * each, LARGEST_RECORD, "features, or knots of all of them")
 
 
 def sum_report(
@@ -438,7 +445,7 @@ class Sums(Rounds):
             )
         transport = TRANSPORTS[0] if transport is None else transport
         if transport not in TRANSPORTS:
-            raise ValueError(f"transport={transport!r} must be one of {list(TRANSPORTS)}.")
+            raise ValueError(f"transport={transport!r} must be one of {TRANSPORTS}.")
         n_known = n_features_of(estimator, n_features)
         if n_known is None:
             raise ValueError("n_features must be given: the public number of features of a record.")

@@ -8,18 +8,20 @@ bytes, all bytes but the drawn index, the kind and the text of an error, warning
 
 import json
 import warnings
+from numbers import Integral
 
 import numpy as np
 import pytest
 from registry.tasks import changed_task
 
+from skpriv import linear_model
 from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv._estimation._public_maps import RecordMap
 from skpriv.bandits import LinUCB
 from skpriv.bandits._ucb._running import FEATURES_TO_CONSTANT
-from skpriv.exceptions import BudgetExceeded
-from skpriv.privacy import task_hash
-from skpriv.protocol import DeviceLedger, _device, report
+from skpriv.exceptions import BudgetExceeded, PrivacyError
+from skpriv.privacy import capabilities, task_hash
+from skpriv.protocol import Collector, DeviceLedger, _device, _sums, act, report
 
 
 class Poison:
@@ -235,3 +237,120 @@ def test_acting_quotes_no_cell(shared):
     for _ in range(60):
         x, _, _ = _record(shape, rng, False, bool(rng.randint(2)))
         assert _device.act(learned, x) in range(3)
+
+
+def _forged(task, places):
+    """A task with other values at some places, such as "channel.count", and a hash that fits."""
+    task = json.loads(json.dumps(task))
+    for place, value in places.items():
+        *path, last = place.split(".")
+        part = task
+        for name in path:
+            part = part[name]
+        part[last] = value
+    task["hash"] = task_hash(task)
+    return json.dumps(task)
+
+
+def _refused_for_its_size(task, x, words, **named):
+    """A device refuses a task before it is charged or works, and says why."""
+    ledger = Ledger()
+    with pytest.raises((PrivacyError, ValueError), match=words):
+        report(task, x, 0.1, user=1, ledger=ledger, **named)
+    assert not ledger.charged
+
+
+@pytest.mark.parametrize("places, words", [
+    ({"channel.count": 2**20}, "wrong kind or size"),
+    ({"channel.count": 10_000, "query.n_features": 2_000}, "numbers in a codebook"),
+    ({"query.n_features": 65_535}, "65,535 features"),
+    ({"users.n": 2**40, "users.stop": 2}, "users who are dealt out"),
+])  # fmt: skip
+def test_a_task_that_would_stall_a_device_is_refused(places, words):
+    task, _ = _good()[0]
+    x = [0.1] * places.get("query.n_features", 2)
+    _refused_for_its_size(_forged(task, places), x, words)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_state_that_would_stall_a_device_is_refused(shared):
+    """Rows of actions in lists have no public shape: the task alone says how long they are."""
+    policy = LinUCB(epsilon=1.0, delta=0.0, privacy="local", shared=shared, n_actions=2)
+    state = json.loads(policy.public_state(n_actions=2 if shared else None, n_features=2))
+    wide = {"query.n_features": 60_000, "channel.count": 10_000}
+    if not shared:
+        wide["policy.n_actions"] = 10_000
+    task = json.loads(_forged(state["task"], wide))
+    state = json.dumps({**state, "task": task})
+    x = [[0.1, 0.2]] * 2 if shared else [0.1] * 6
+    _refused_for_its_size(state, x, "numbers in a codebook", action=0)
+    if not shared:
+        with pytest.raises(PrivacyError, match="numbers of actions"):
+            act(state, x)
+
+
+def _summed(name):
+    """A task of sums of an estimator, of which the devices run the fit themselves."""
+    kind = getattr(linear_model, name)
+    params = {"data_norm": 1.0, "bounds_X": (-1, 1), "bounds_y": (0, 1), "classes": (0, 1)}
+    known = kind._parameter_constraints
+    both = known.keys() & {"data_norm", "bounds_X"} == {"data_norm", "bounds_X"}
+    settings = {one: value for one, value in params.items() if one in known}
+    if both:
+        del settings["data_norm"]
+    model = kind(epsilon=3.0, privacy="aggregate", **settings)
+    return json.loads(Collector(model, n_users=100_000, n_features=2).task)
+
+
+def _of_sums():
+    """Public estimators that devices answer by sums, with those parameters that are counts."""
+    for name in linear_model.__all__:
+        limits = getattr(getattr(linear_model, name), "_parameter_constraints", {})
+        try:
+            task = _summed(name)
+        except (AttributeError, PrivacyError, TypeError, ValueError):
+            continue
+        yield name, task, [
+            one for one, kinds in limits.items()
+            if any(getattr(kind, "type", None) is Integral for kind in kinds)
+        ]  # fmt: skip
+
+
+def test_no_count_of_a_task_of_sums_stalls_a_device(monkeypatch):
+    """A device runs the fit of a task: each number that says how much it works has a bound."""
+    assert capabilities("aggregate").summed
+    monkeypatch.setattr(_sums, "LARGEST_SUMS", 200_000)  # 200 sums in place of 20,000
+    seen = set()
+    for name, task, counts in _of_sums():
+        wide = _forged(task, {"n_features": 1_001})
+        _refused_for_its_size(wide, [0.1] * 1_001, "1,000 features")
+        for count in counts:
+            endless = _forged(task, {f"estimator.params.{count}": 10**9})
+            _refused_for_its_size(endless, [0.1] * 2, "nothing was answered")
+        seen |= {(name, count) for count in counts} or {name}
+    assert seen >= {
+        "LinearRegression", "SSPRegressor", ("AdditiveRegressor", "knots"),
+        ("ImproperSGDRegressor", "n_iter"), ("ReweightedRegressor", "n_spectral_iter"),
+    }  # fmt: skip
+
+
+def test_no_number_of_users_stalls_a_device_of_shuffled_shares():
+    model = linear_model.SSPRegressor(
+        data_norm=1.0, bounds_y=(-1, 1), epsilon=3.0, privacy="aggregate"
+    )
+    collector = Collector(model, n_users=1_000, n_features=2, transport="shuffled-shares")
+    many = {"users.n": 2**31 - 1, "users.adding": 2**31 - 1}
+    _refused_for_its_size(
+        _forged(json.loads(collector.task), many), [0.1, 0.1], "wrong kind or size"
+    )
+
+
+def test_honest_tasks_are_within_the_bounds_of_devices():
+    """A collector asks for no more directions than a device makes, whatever the budget."""
+    for epsilon in (0.1, 3.0, 20.0):
+        code = linear_model.SSPRegressor(
+            data_norm=1.0, bounds_y=(-1, 1), epsilon=epsilon, delta=0.0, privacy="local",
+            channel="codebook",
+        )  # fmt: skip
+        task = Collector(code, n_users=3, seed=0, n_features=1_000).task
+        assert report(task, [0.01] * 1_000, 0.1, user=0) is not None
