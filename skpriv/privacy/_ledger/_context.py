@@ -92,7 +92,9 @@ def announced() -> list[dict[str, Any]]:
     usable = list(filter(_usable, folders()))
     for name in ancestors():
         for folder in usable:
-            with suppress(OSError):  # it announces nothing, or its block has just ended
+            # It announces nothing, or its block has just ended. A file that is there and cannot be
+            # read, such as when too many are open, is an error: a fit would be charged to nobody.
+            with suppress(FileNotFoundError):
                 text = Path(folder, f"{name}.json").read_text(encoding="utf-8")
                 found.extend(json.loads(text))
     return found
@@ -140,7 +142,7 @@ def identity(pid: int) -> str:
 def _status(pid: int) -> tuple[int, str]:
     """Parent and start of a process; (0, "0") where the system does not tell."""
     if sys.platform == "linux":
-        with suppress(OSError):
+        with suppress(FileNotFoundError, PermissionError, ProcessLookupError):
             return _process_facts(pid)
     return 0, _UNKNOWN
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 from registry.estimators import ssp
-from registry.processes import by_value, needs_fork
+from registry.processes import by_value, needs_fork, needs_rlimit
 
 import skpriv
 from skpriv.exceptions import BudgetExceeded, PrivacyError
@@ -28,6 +28,16 @@ ORPHAN = (
     "while os.getppid() == parent: time.sleep(0.01)\n"
     f"{FIT}"
     "os.write(int(os.environ['SKPRIV_TEST_PIPE']), b'done')\n"
+)
+EXHAUSTED = (
+    "import os, resource\n"
+    "from skpriv.privacy import Cost, charge\n"
+    "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
+    "try:\n"
+    "    while True: os.open(os.devnull, os.O_RDONLY)\n"
+    "except OSError: pass\n"
+    "try: charge(Cost.from_mu(0.02), 'fit')\n"
+    "except OSError: os.write(1, b'refused')\n"
 )
 ROOT = str(Path(skpriv.__file__).parents[1])
 
@@ -169,7 +179,7 @@ def test_a_charge_does_not_look_through_processes_and_folders(accountant, monkey
     """Killed processes leave their files behind: thousands of them took most of a small fit."""
 
     def gone(*_, **options):
-        raise OSError
+        raise FileNotFoundError
 
     _registry._process_facts.cache_clear()
     with monkeypatch.context() as patch:  # who cannot be looked up now is not forgotten for good
@@ -183,3 +193,16 @@ def test_a_charge_does_not_look_through_processes_and_folders(accountant, monkey
     assert (
         len(accountant.charges) == 1 and _registry._process_facts.cache_info().misses == looked_up
     )
+
+
+@needs_rlimit
+@pytest.mark.parametrize("lineage", [True, False])
+def test_a_worker_that_can_open_no_file_is_charged_or_refused(lineage):
+    """What an ancestor has announced could not be read, and the fit was charged to nobody."""
+    known = environment()
+    if not lineage:
+        del known[_registry._LINEAGE]
+    with BudgetAccountant(50.0, 1e-3) as accountant:
+        worker = [sys.executable, "-c", EXHAUSTED]
+        told = subprocess.run(worker, env=known, capture_output=True, check=True)
+    assert told.stdout == b"refused" and accountant.charges == []
