@@ -74,6 +74,20 @@ def pytest_collection():
         gc.set_threshold(20_000, 20, 100)  # most of what a test makes is gone by itself before
 
 
+@pytest.fixture
+def two_rehearsals(monkeypatch):
+    """Plans are rehearsed twice and not five times: for tests in which no error is compared."""
+    monkeypatch.setattr("skpriv.linear_model._plan.REHEARSALS", 2)
+
+
+@pytest.fixture
+def no_picture(monkeypatch):
+    """Pages have no picture, which takes most of their time: for tests of their words."""
+    from skpriv.inspection._page import Html
+
+    monkeypatch.setattr("skpriv.inspection._page._picture_html", lambda *_: Html())
+
+
 def pytest_runtest_teardown():
     """Figures are closed: Matplotlib warns of the twenty-first that is open."""
     if pyplot := sys.modules.get("matplotlib.pyplot"):

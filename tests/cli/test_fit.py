@@ -199,6 +199,7 @@ def test_a_stay_as_a_duration_needs_a_unit(argv, tmp_path, capsys):
     assert 1.0 < found["smoker=True"] < 3.0
 
 
+@pytest.mark.usefixtures("two_rehearsals")
 def test_a_ledger_pays_until_nothing_is_left(argv, tmp_path, capsys):
     ledger = str(tmp_path / "ledger.db")
     asked = {name: value for name, value in argv.items() if name != "--out"}
@@ -284,6 +285,7 @@ def test_the_estimand_is_declared(model, target, estimand, argv, capsys):
     refused(code, capsys, f"--estimand {estimand} is for --model l")
 
 
+@pytest.mark.usefixtures("two_rehearsals")
 @pytest.mark.parametrize("model, target", [("linear", "stay"), ("logistic", "smoker")])
 def test_a_plan_needs_no_table_and_has_the_numbers_of_fit(model, target, argv, capsys):
     assert fit(argv, "--plan", model=model, target=target) == 0
@@ -297,6 +299,7 @@ def test_a_plan_needs_no_table_and_has_the_numbers_of_fit(model, target, argv, c
     assert capsys.readouterr().out == of_fit
 
 
+@pytest.mark.usefixtures("two_rehearsals")
 def test_an_effect_may_leave_out_the_unit(tmp_path, capsys):
     """The name of a column does for the coefficient that has a unit, if there is one alone."""
     schema = tmp_path / "schema.toml"
@@ -314,6 +317,7 @@ def test_an_effect_may_leave_out_the_unit(tmp_path, capsys):
     assert "dose per day per mg" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("two_rehearsals")
 @pytest.mark.parametrize(
     "options, words",
     [

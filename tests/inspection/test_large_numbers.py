@@ -53,11 +53,12 @@ def fitted(kind, epsilon=1.0):
     return make_pipeline(encoder, last).fit(table, np.clip(cost, 0, None).round()), table
 
 
+@pytest.mark.usefixtures("no_picture")
 @pytest.mark.parametrize("kind", ["line", "curves", "counts"])
 def test_printed_numbers_have_no_exponent(kind):
     model, table = fitted(kind)
     texts = [coefficient_table(model), model_card(model)]
-    texts += [re.sub("<figure>.*</figure>", "", release_page(model), flags=re.DOTALL)]
+    texts += [release_page(model)]
     if kind != "curves":
         typical = table.head(1).assign(income=1_234_567.0)  # made up
         texts += [str(typical_predictions(model, typical)), str(marginal_effects(model, typical))]

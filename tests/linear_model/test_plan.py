@@ -106,6 +106,7 @@ def test_its_errors_hold_in_other_models_and_for_persons(settings):
     assert ("20,000 persons" in str(plan)) == bool(people)
 
 
+@pytest.mark.usefixtures("two_rehearsals")
 def test_it_costs_nothing_and_changes_nothing():
     model = LinearRegression(epsilon=1.0, bounds_X=(0, 1), bounds_y=(0, 1))
     with BudgetAccountant(0.5, 1e-6) as accountant:
@@ -128,6 +129,7 @@ def test_more_epsilon_and_more_records_have_smaller_errors():
         assert errors[0] > errors[1] > errors[2] > 0.0
 
 
+@pytest.mark.usefixtures("two_rehearsals")
 @pytest.mark.parametrize("estimand", ["fitted", "least_squares"])
 def test_as_many_people_as_are_needed_find_an_effect(estimand):
     """With them the error is the effect over 1.96 + .84, and with a tenth fewer it is larger."""
@@ -142,6 +144,7 @@ def test_as_many_people_as_are_needed_find_an_effect(estimand):
     assert plan.people_needed(-0.3, estimand=estimand) == n
 
 
+@pytest.mark.usefixtures("two_rehearsals")
 def test_from_so_many_records_on_all_are_estimable(monkeypatch):
     model = LinearRegression(epsilon=0.5, bounds_X=(0, 1), bounds_y=(0, 1))
     plan = model.plan(300, 7)
@@ -189,10 +192,10 @@ def test_of_a_schema_it_tells_the_coefficients_of_the_table(encoder):
         plan = model.plan(40_000, schema=encoder, shares=shares)
     else:
         plan = model.plan(40_000, schema=SCHEMA, shares=SHARES)
-    ratios = []
+    rows, ratios = table(40_000), []
     for seed in range(5):  # the errors of a fit vary by a tenth with its noise
         model.set_params(random_state=seed)
-        found = inference(make_pipeline(encoder, model).fit(*table(40_000)))
+        found = inference(make_pipeline(encoder, model).fit(*rows))
         ratios.append(plan.std_error / found.std_error[:-1])
     assert plan.names == found.names[:-1]
     ratio = np.median(ratios, axis=0)
@@ -281,6 +284,7 @@ def test_the_rows_that_a_plan_says_tell_a_level_that_has_an_effect(kind):
     assert sum(hidden) <= 2
 
 
+@pytest.mark.usefixtures("two_rehearsals")
 def test_small_integers_of_numpy_do_not_overflow():
     model = LinearRegression(epsilon=9.0, bounds_X=(0, 1), bounds_y=(0, 1))
     plan = model.plan(np.uint8(200), np.uint8(3))
@@ -330,6 +334,7 @@ SHARED = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("two_rehearsals")
 def test_what_no_share_names_is_assumed_absent_and_not_said_to_be_hidden():
     """A real fit estimated what a plan had called not estimable "with these records"."""
     model = LinearRegression(data_norm=1.0, bounds_y=(0, 10), random_state=0)
