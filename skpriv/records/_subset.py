@@ -157,9 +157,8 @@ class SeededOrder:
         """Number of records of each group that stand before each block of rows."""
         counts = np.zeros((self.n_blocks + 1, self._n_groups), dtype=np.intp)
         for block in range(self.n_blocks):
-            here = np.bincount(self.groups(block), minlength=self._n_groups)
-            counts[block + 1] = counts[block] + here
-        return counts
+            counts[block + 1] = np.bincount(self.groups(block), minlength=self._n_groups)
+        return counts.cumsum(axis=0)
 
     def cuts(self, start: int, stop: int) -> Any:
         """Yield each group, its size, and where in its order two places of the whole one lie."""

@@ -191,6 +191,7 @@ def ends(error: BaseException) -> bool:
 
 
 PLAIN = (int, float, complex, str, bytes, np.generic, type(None))
+PLAIN_NUMBERS = "?efd" + np.typecodes["AllInteger"]  # truth values, floats of at most 64 bits
 NO_SHAPE = (
     "an argument with something for each row must be an array, a nested list, a column, a data "
     "frame or a sparse matrix, whose shape is known without a look at a value. That of this {kind} "
@@ -345,8 +346,7 @@ def quietly(function: Any, *data: Any) -> Any:
 def numeric(data: Any) -> np.ndarray:
     """An array of numbers of a plain type as it is, and `floats` of anything else."""
     if isinstance(data, np.ndarray) and not isinstance(data, np.ma.MaskedArray):
-        kind = data.dtype.kind
-        if kind in "biu" or (kind == "f" and data.dtype.itemsize <= 8):
+        if data.dtype.char in PLAIN_NUMBERS:
             return np.asarray(data)  # no subclass, such as a matrix, whose product is another one
     return floats(data)
 
@@ -361,8 +361,11 @@ def floats(data: Any, infinite: bool = False) -> np.ndarray:
     an item of a ragged list that has another shape is NaN. An array that is as it should be is
     returned as it is: do not write into it. Only if ``infinite`` do infinities stay.
     """
-    if type(data) is np.ndarray and data.dtype == np.float64 and _all_finite(data):
-        return data
+    if type(data) is np.ndarray:
+        if data.dtype.kind in "biu":
+            return data.astype(float)
+        if data.dtype == np.float64 and _all_finite(data):
+            return data
     with silence():
         array = _cell_by_cell(data) if _is_list(data) else _numbers_in(_unmasked(data))
     return array if infinite or _all_finite(array) else np.where(np.isfinite(array), array, nan)
@@ -488,6 +491,8 @@ def finite(*arrays: Any) -> Any:
 
 
 def _all_finite(chunk: np.ndarray) -> bool:
-    """Whether all numbers are finite; nearly always their sum tells it, which needs no memory."""
+    """Whether all numbers are finite; of many their sum nearly always tells it, without memory."""
+    if chunk.size < 1_000:
+        return bool(np.isfinite(chunk).all())
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(chunk.sum()) or np.isfinite(chunk).all())

@@ -158,8 +158,9 @@ class BasePolicy(ActingPolicy):
         if rewards is None or (contexts is not None) == of_rows:
             raise ValueError("update needs rewards, and either contexts or rows.")
         rows = rows if of_rows else contexts
-        shape = self._space.checked_shape(rows, of_rows)
-        n_actions = self._space.count(shape)
+        space = self._space
+        shape = space.checked_shape(rows, of_rows)
+        n_actions = space.count(shape)
         check_shape(rewards, "rewards", shape[:1])
         if n_actions is not None:
             check_shape(actions, "actions", shape[:1])
@@ -178,7 +179,7 @@ class BasePolicy(ActingPolicy):
             rows = rows[np.arange(len(actions)), actions]
         rewards = self._bounded(rewards)
         self._check_values(rows, rewards)
-        rows = self._space.chosen(rows, actions)
+        rows = space.chosen(rows, actions)
         before = self.n_rounds_
         try:
             if users is None and not self._in_parts:

@@ -278,7 +278,7 @@ def _posterior(
     taus = np.unique(np.maximum(PRIOR_VARIANCES, least_variance))
     along = vectors[:, -1]  # the constant, in the eigenvectors
     # By prior variances of the intercept and of slopes
-    less = 1.0 / taus - constant**2 / INTERCEPT_VARIANCES[:, None] if constant else 0.0 * taus[None]
+    less = 1.0 / taus - constant**2 / INTERCEPT_VARIANCES[:, None]
     centre = np.zeros_like(target)
     for _ in range(3):
         norms = (centre**2).sum(axis=1, keepdims=True)
@@ -290,6 +290,10 @@ def _posterior(
         variances = 1.0 / ((values**2 / errors)[:, None] + 1.0 / taus[:, None])
         means = variances * pull
         fits = (np.log(variances / taus[:, None]) + means * pull).sum(axis=2)
+        if not constant:
+            at = np.arange(len(fits)), fits.argmax(axis=1)
+            centre = means[at]
+            continue
         mean = (means * along[:, None]).sum(axis=2)  # of the weight of the constant
         left = 1.0 - less[:, None] * (variances * along[:, None] ** 2).sum(axis=2)
         tilts = np.log((1.0 - less * taus)[:, None] / left) + less[:, None] * mean**2 / left
@@ -302,8 +306,9 @@ def _posterior(
         spreading = variances[at] * along
         centre = means[at] + (more * mean[at])[:, None] * spreading
     form = np.einsum("bij,bj,bkj->bik", vectors, variances[at], vectors)
-    spreading = np.einsum("bij,bj->bi", vectors, spreading)
-    form += np.einsum("b,bi,bj->bij", more, spreading, spreading)
+    if constant:
+        spreading = np.einsum("bij,bj->bi", vectors, spreading)
+        form += np.einsum("b,bi,bj->bij", more, spreading, spreading)
     weights = np.einsum("bij,bj->bi", vectors, centre).ravel()
     return Region(weights, form if len(form) > 1 else form[0])
 
@@ -444,10 +449,6 @@ class Windows:
                 spaced.append(middle)
         self._marks = [*alone, *spaced, *(each.shortened() for each in marks[1:][-1:]), mark]
 
-    def _equations(self, answer: Answer) -> Any:
-        """Equations of the answer of a window."""
-        return self._query.equations(answer)
-
     def _estimate(self, equations: "NormalEquations") -> tuple[Region, np.ndarray]:
         """Region of the weights, and the inverse of the mean square of the rows."""
         if self.intercept is not None:
@@ -492,16 +493,16 @@ class Windows:
         found = [usable[0] if self._origin and usable else NOTHING]
         for fraction in FRACTIONS:
             place = self._origin + fraction * (now.rounds - self._origin)
-            earlier = [mark for mark in usable if mark.rounds <= place]
-            ends = [found[-1].rounds, *(mark.rounds for mark in earlier[-1:]), now.rounds]
-            if earlier and np.diff(ends).min() >= LEAST_ROUNDS:
-                found.append(earlier[-1])
+            for mark in [mark for mark in usable if mark.rounds <= place][-1:]:
+                if min(mark.rounds - found[-1].rounds, now.rounds - mark.rounds) >= LEAST_ROUNDS:
+                    found.append(mark)
         return found
 
     def _since(self, start: Any, end: Any) -> Any:
         """Equations of the rounds between two marks."""
         value = end.answer.value - start.answer.value
-        return self._equations(Answer(value, end.rounds - start.rounds, end.noise_since(start)))
+        answer = Answer(value, end.rounds - start.rounds, end.noise_since(start))
+        return self._query.equations(answer)
 
     def _gap(
         self,
