@@ -10,6 +10,7 @@ and is never written into a model: who knows it can take the noise off again.
 """
 
 import json
+import os
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterator
@@ -86,10 +87,30 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
     text = to_json(model)
     if len(text) > MOST_BYTES:
         raise ValueError(f"The model needs {len(text):,} bytes as JSON: {TOO_LARGE}")
-    if not overwrite and Path(path).exists():
-        raise FileExistsError(f"{path} is there already: overwrite=True replaces it.")
-    with Path(path).open("w" if overwrite else "x", encoding="utf-8") as file:
-        file.write(text)
+    if not overwrite:
+        if Path(path).exists():
+            raise FileExistsError(f"{path} is there already: overwrite=True replaces it.")
+        Path(path).touch(exist_ok=False)  # another process may have made it meanwhile
+    write_whole({path: text.encode()})
+
+
+def write_whole(contents: dict[Any, bytes]) -> None:
+    """Write files so that a crash leaves the old ones: all are written before one is replaced.
+
+    No part of one stays, which may hold raw data.
+    """
+    parts = {Path(f"{Path(path)}.{os.getpid()}.part"): path for path in contents}
+    try:
+        for part, path in parts.items():
+            with part.open("wb") as file:
+                file.write(contents[path])
+                file.flush()
+                os.fsync(file.fileno())
+        for part, path in parts.items():
+            part.replace(path)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
 
 
 def load(path: Any) -> Any:

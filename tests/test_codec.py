@@ -91,6 +91,21 @@ def test_files(tmp_path):
     np.testing.assert_array_equal(load(path).predict(X), model.predict(X))
 
 
+def test_a_file_that_is_not_written_to_its_end_leaves_the_old_one(tmp_path, monkeypatch):
+    X, y = line_data(N)
+    model, path = (ssp(random_state=0).fit(X, y), tmp_path / "model.json")
+    save(model, path)
+
+    def full(_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="no space left"):
+        save(model.fit(X, -y), path, overwrite=True)
+    assert list(tmp_path.iterdir()) == [path]
+    np.testing.assert_array_equal(load(path).predict(X), ssp(random_state=0).fit(X, y).predict(X))
+
+
 def test_a_bounds_scaler():
     scaler = BoundsScaler({"age": (0, 120)}).fit(TABLE[["age"]].fillna(0))
     again = from_dict(to_dict(scaler))

@@ -1,12 +1,10 @@
 """A policy in mid-run, in a file: one format, with a version."""
 
 import json
-import os
-from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from ..._codec import MOST_ENTRIES, decoded, encoded, naming, parsed
+from ..._codec import MOST_ENTRIES, decoded, encoded, naming, parsed, write_whole
 from ...privacy import BEFORE_NOISE, Accounted
 
 if TYPE_CHECKING:
@@ -65,18 +63,9 @@ def save(policy: "BasePolicy", path: Any, raw_path: Any) -> None:
     files = {path: [header, values]}
     if raw_path is not None:
         files[raw_path] = [{**header, "policy": RAW}, encoded(apart, of_policies=True)]
-    parts = {Path(f"{Path(path)}.{os.getpid()}.part"): path for path in files}
-    try:  # all files are written before one takes its place; and no part stays, with raw data
-        for part, path in parts.items():
-            with open(part, "wb") as file:
-                file.write(MAGIC + "\n".join(map(json.dumps, files[path])).encode())
-                file.flush()
-                os.fsync(file.fileno())
-        for part, path in parts.items():
-            part.replace(path)
-    finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
+    write_whole(
+        {name: MAGIC + "\n".join(map(json.dumps, parts)).encode() for name, parts in files.items()}
+    )
 
 
 def _read(path: Any) -> Any:
