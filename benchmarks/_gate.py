@@ -364,6 +364,7 @@ NOT_COMPARED = {
     "bandit_few_rounds": "over the best fixed action, which moves with the same noise",
     "bandit_weights": "what constants are worth, to choose them",
     "bandit_rounds": "rounds until a policy beats the best fixed action, which move with noise",
+    "bandit_rounds_policies": "the same of other policies",
     "shuffle_points": "constants of a proof",
     "thinning": "what a rejected remedy was worth",
     "coverage": "intervals of designs, which every_model and inference have since",
