@@ -207,7 +207,7 @@ def test_pictures(name):
 
 def test_pictures_of_a_description():
     axes = description("hostile").plot()
-    drawn(axes[0].figure, format="png")
+    drawn(axes[0].figure, format="png", dpi=20)
     check_picture(axes[0].figure)
 
 

@@ -223,7 +223,7 @@ def line_query(
     learnt = LEARNT * rules.line
     subset = session.piece(rules.subset)
     if link.linear and (session.persons or 1) == 1 and longest_row > 1.0:
-        query = FarRowsQuery(whitened)
+        query = FarRowsQuery(whitened, asked_again=True)
         gram, scale = query.gram(session.sum(query, 0.25 * learnt, subset))
         far = FarRows(gram, scale, log(max(longest_row / FAR_LENGTH, 1.0)))
         learnt *= 0.75

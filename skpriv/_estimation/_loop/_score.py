@@ -241,10 +241,10 @@ class ScoreQuery(JointScores, Query):
     def add_slopes(self, total: np.ndarray, e: np.ndarray, h: np.ndarray) -> None:
         """Add the sum of h ee' over a block to ``total``, in place."""
         if self._of_kept:
-            cut = e[h == 0.0]
+            cut = e[(h == 0.0) & (not self.fall)]
             total -= np.dot(cut.T, cut)
         else:
-            add_gram(total, e if (h == 1.0).all() else e * np.sqrt(h)[:, None])
+            add_gram(total, e if self.fall or (h == 1.0).all() else e * np.sqrt(h)[:, None])
 
     def sum(self, X: Any, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows."""
@@ -284,7 +284,7 @@ class ScoreQuery(JointScores, Query):
                 add_gram(grams["cut_rows"], e[cut])
             moment += np.dot(lowered, e)  # without the interpreter's lock, see `add_gram`
             if "slope" in grams:
-                self.add_slopes(grams["slope"], e, np.ones_like(h) if self.fall else h)
+                self.add_slopes(grams["slope"], e, h)
             if "residual" in grams:
                 np.multiply(e, s[:, None], scaled)
                 if len(apart):

@@ -10,6 +10,7 @@ from skpriv._estimation._loop._line_queries import LineScoreQuery
 from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._whitening import Pool
 from skpriv._estimation._links import IDENTITY
+from skpriv._estimation._loop._far_rows import FarRowsQuery
 from skpriv._estimation._loop._rows import Whitened, WhiteningQuery
 from skpriv._estimation._loop._rules import RESOLVED, Rules, normal_clip
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
@@ -53,7 +54,11 @@ def test_the_sums_are_those_of_a_step_with_matrices(weighted):
         return
     scaled = replace(query, whitened=replace(query.whitened, target_map=query.target_map))
     assert replace(scaled, target_map=TargetMap((-2.0, 2.0), False)).prepared is None
-    grams = (WhiteningQuery(other.whitened, asked_again=True) for other in (query, scaled))
+    grams = (
+        kind(other.whitened, asked_again=True)
+        for kind in (WhiteningQuery, FarRowsQuery)
+        for other in (query, scaled)
+    )
     for asked in (query, whole, line, scaled, *grams):
         maker, of_prepared = asked.prepared
         rows = maker.records(X, y)
