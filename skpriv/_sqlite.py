@@ -38,6 +38,10 @@ OR sql LIKE '%REFERENCES%' OR replace(replace(replace(replace(replace(sql,
 'CHECK (only = 0)', ''), 'CHECK (only_one = 0)', ''), 'PRIMARY KEY (collection, place)', ''),
 'PRIMARY KEY (object, number)', ''), 'PRIMARY KEY (object, person, place)', '') LIKE '%(%(%' LIMIT 1
 """
+PROGRAMS_FOUND = (
+    "The file {1} is no {0} of skpriv, or it is damaged (it holds programs), or its tables, of "
+    "version {2}, are those of another skpriv. Give another path, or a backup."
+)
 NO_PLACE = "The {} must be a file, in a folder that exists, and {} is not."
 PUT_BACK = (
     "The {} {} lacks entries that it had before, as a copy that was made earlier does. What it has "
@@ -227,7 +231,8 @@ class Database:
             # An error of SQLite quotes a text that is none, which may be a person's
             connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
             for _ in connection.execute(PROGRAMS):
-                raise PrivacyError(DAMAGED.format(path, self.kind, "it holds programs"))
+                (version,) = connection.execute("PRAGMA user_version").fetchone()
+                raise PrivacyError(PROGRAMS_FOUND.format(self.kind, path, version))
         except BaseException:
             connection.close()
             raise

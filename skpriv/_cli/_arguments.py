@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -227,7 +228,10 @@ def check_files(args: "Namespace", *read: str | None, **written: tuple[str, ...]
             endings and file.suffix.lower() not in endings,
             f"{where} must end with {' or '.join(endings)}.",
         )
-        refuse(not file.parent.is_dir(), f"{where}: there is no such directory.")
+        refuse(
+            not os.access(f"{file.parent}/", os.W_OK),
+            f"{where}: there is no such directory, or it cannot be written.",
+        )
         refuse(file.is_dir(), f"{where} is a directory.")
         refuse(
             file.exists() and not args.force,

@@ -89,8 +89,6 @@ def open_ledger(
     purpose : str, default=""
         What the charges are for.
     """
-    nowhere = not Path(path).absolute().parent.is_dir()
-    refuse(nowhere, f"The ledger {path}: there is no such directory.")
     if _total(path) is not None:
         return BudgetAccountant(ledger=path, purpose=purpose)
     if Path(path).is_file():

@@ -1,6 +1,7 @@
 """The commands `fit`, `predict` and `budget`: from a raw table to a published model."""
 
 import json
+import os
 import re
 
 import numpy as np
@@ -348,6 +349,18 @@ def test_nothing_is_overwritten(argv, tmp_path, capsys):
     assert fit(argv, "--force") == 0
 
 
+@pytest.mark.parametrize("option", ["out", "plot", "card"])
+def test_a_folder_that_cannot_be_written_costs_nothing(option, argv, tmp_path, capsys, monkeypatch):
+    """The charge was made, and then neither the model nor the picture could be written."""
+    ledger, folder = tmp_path / "ledger.db", tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.setattr(os, "access", lambda place, mode: not place.endswith("folder/"))
+    end = {"out": "json", "plot": "png", "card": "md"}[option]
+    changes = {option: str(folder / f"a.{end}"), "ledger": str(ledger)}
+    refused(fit(argv, **changes), capsys, f"--{option}", "or it cannot be written")
+    assert not ledger.exists()
+
+
 @pytest.mark.parametrize(
     "changes, words",
     [
@@ -367,7 +380,7 @@ def test_nothing_is_overwritten(argv, tmp_path, capsys):
         ({"privacy": "local", "group": "name"}, ["--group needs --privacy aggregate or central"]),
         ({"privacy": "shuffle", "group": "name"}, ["--group needs --privacy", "shuffle"]),
         ({"privacy": "local", "model": "poisson"}, ["PoissonRegressor needs somebody who adds"]),
-        ({"ledger": "/absent/folder/ledger"}, ["no such directory"]),
+        ({"ledger": "/absent/folder/ledger"}, ["/absent/folder/ledger", "folder that exists"]),
     ],
 )
 def test_improper_arguments(changes, words, argv, capsys, tmp_path, monkeypatch):

@@ -153,7 +153,7 @@ class Loop:
         self._here = learn == "here"
         self._forgotten = 0
         self._store = Store(path)
-        self._try_at = -np.inf
+        self._failed_at = -np.inf
         self._learners: Any = {}  # locks of those who learn, by their processes
         with self._store.transaction() as held:
             if held.version() is None:
@@ -381,7 +381,7 @@ class Loop:
         """Learn as often as there is something to learn; return the number of events."""
         total = 0
         learned = None
-        while learned != 0 and (force or self._clock() >= self._try_at):
+        while learned != 0 and (force or self._may_try()):
             try:
                 learned = self._learned(force)
                 if learned:
@@ -389,7 +389,7 @@ class Loop:
             except Exception as error:
                 self._version = None  # the policy in memory may have learned some of the events
                 # Learning that failed before anything was charged is tried again after a minute
-                self._try_at = self._clock() + 60.0
+                self._failed_at = self._clock()
                 with self._store.transaction() as held:
                     self._note(held, error, "nothing was lost, and it is tried again")
                 break
@@ -535,8 +535,12 @@ class Loop:
         held.set_reward(number, value, reward is None)
         return "taken"
 
+    def _may_try(self) -> Any:
+        """Whether learning has not failed within a minute of now, whichever way the clock went."""
+        return abs(self._clock() - self._failed_at) >= 60.0
+
     def _learn_if_due(self) -> None:
-        while self._here and self._newest >= self._due_from and self._clock() >= self._try_at:
+        while self._here and self._newest >= self._due_from and self._may_try():
             with self._store.reading() as held:
                 due = self._due(held)[1]
             if not due or not self._learning.acquire(blocking=False):

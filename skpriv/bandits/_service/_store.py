@@ -95,8 +95,9 @@ class Transaction(Connection):
         if version != EVENTS_VERSION:
             if version or self._one("SELECT count(*) FROM sqlite_master"):
                 raise ValueError(
-                    f"the file has another version of the format of Loop than {EVENTS_VERSION}: "
-                    "let the skpriv that wrote it learn its events, and begin a new file."
+                    f"the file has version {version} of the format of Loop, and this skpriv reads "
+                    f"version {EVENTS_VERSION}: let the skpriv that wrote it learn its events, and "
+                    "begin a new file."
                 )
             for statement in SCHEMA.split(";\n"):
                 self.execute(statement)

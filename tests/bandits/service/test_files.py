@@ -1,5 +1,8 @@
 """A service's file that is cut off, damaged or on a full disk, and names that are none."""
 
+import sqlite3
+from contextlib import closing
+
 import numpy as np
 import pytest
 
@@ -60,6 +63,19 @@ def test_a_damaged_policy_is_not_played(tmp_path):
         "UPDATE policy SET state = ?", state[:-60] + bytes([state[-60] ^ 1]) + state[-59:]
     )
     with pytest.raises(PrivacyError, match="policy.*Loop.*damaged"):
+        loop(path)
+
+
+@pytest.mark.parametrize("former", [
+    "SELECT 1", "CREATE INDEX waiting ON events (number) WHERE reward IS NULL",
+])  # fmt: skip
+def test_a_file_of_another_version_says_which(former, tmp_path):
+    """Tables of a version before may have what passes for programs now."""
+    path = served(tmp_path / "service")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(former)
+        connection.execute("PRAGMA user_version = 9")
+    with pytest.raises((PrivacyError, ValueError), match="version.* 9"):
         loop(path)
 
 

@@ -185,6 +185,20 @@ def test_an_error_in_learning_loses_nothing(tmp_path, monkeypatch):
     assert service.n_learned == len(service.policy.seen) == 1
 
 
+@pytest.mark.parametrize("now", [-1e9, -100.0, 61.0, 1e9])
+def test_learning_is_tried_again_whichever_way_the_clock_goes(now, tmp_path, monkeypatch):
+    """A clock that had been ahead for a while kept a service from learning for as long."""
+    clock = Clock()
+    service = loop(tmp_path, clock=clock, cutoff=1e10)
+    service.rank("a", contexts(0))
+    monkeypatch.setattr(Noting, "_update", None)
+    assert service.reward("a", 0.5) == "taken" and len(service.troubles) == 1
+    monkeypatch.undo()
+    clock.now = now
+    service.rank("b", contexts(1))
+    assert service.n_learned == 1 and len(service.troubles) == 1
+
+
 def test_threads(tmp_path):
     service = loop(tmp_path)
 

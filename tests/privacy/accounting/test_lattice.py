@@ -146,3 +146,10 @@ def test_the_width_of_the_rounding_is_paid_for_where_it_is_seen():
     assert lattice.mu(1.0, 1) <= 1e8
     steps = 1.0 / lattice.step + 1.0
     assert lattice.variance >= (steps / 1e8) ** 2 + _lattice.WIDTH**2
+
+
+def test_noise_near_the_width_of_the_grid_is_priced_without_it():
+    """Noise of variance S^2 on integers is a function of Gaussian noise of S^2 - WIDTH^2."""
+    narrow = Lattice(step=1.0, variance=200, adding=1)
+    assert _lattice.WIDTH == 10.0
+    assert narrow.mu(1.0, 1) == pytest.approx(2.0 / 10.0)  # a step for the rounding, one for itself
