@@ -629,6 +629,7 @@ class WeightedMap(PublicRows):
     size = passed_on("plain.size", "Length p of phi.")
     n_features = size  # of what `clipped` returns
     constant = passed_on("plain.constant", "The vector c with (s phi)'c = s.")
+    priors = passed_on("plain.priors", "Shapes of priors of theta, which is that of phi.")
 
     def roots(self, X: np.ndarray) -> "Array":
         """Last column s of rows, in [0, 1]; what is not a number counts as 0."""

@@ -156,8 +156,15 @@ def load_mortgages(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
     numeric = raw[["qob_minus_kw", "qob", "nonwhite", "vet_wwko"]]
     owns = {"home_ownership": raw["home_ownership"]}
     frame = pd.DataFrame({**numeric, **one_hot(raw["bpl"], _BPL), **owns}).astype(float)
-    public = _MORTGAGES_BOUNDS, (0.0, 1.0), [list(_BPL.values())]
-    return make_bunch(frame, load_mortgages.__doc__, *public, return_X_y, as_frame)
+    return make_bunch(
+        frame,
+        load_mortgages.__doc__,
+        _MORTGAGES_BOUNDS,
+        (0.0, 1.0),
+        [list(_BPL.values())],
+        return_X_y,
+        as_frame,
+    )
 
 
 _REGIONS = {"Northeast": "region_northeast", "South": "region_south", "West": "region_west"}
@@ -242,8 +249,15 @@ def load_wages(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
             "earnings": raw["earnings"],
         }
     ).astype(float)
-    public = _WAGES_BOUNDS, (0.0, 60.0), [list(_REGIONS.values())]
-    return make_bunch(frame, load_wages.__doc__, *public, return_X_y, as_frame)
+    return make_bunch(
+        frame,
+        load_wages.__doc__,
+        _WAGES_BOUNDS,
+        (0.0, 60.0),
+        [list(_REGIONS.values())],
+        return_X_y,
+        as_frame,
+    )
 
 
 _AGES = {
@@ -351,8 +365,9 @@ def load_warfarin(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
             "weekly_dose": raw["Therapeutic Dose of Warfarin"],
         }
     ).astype(float)
-    public = _WARFARIN_BOUNDS, (0.0, 100.0), _ONE_HOT
-    return make_bunch(frame, load_warfarin.__doc__, *public, return_X_y, as_frame)
+    return make_bunch(
+        frame, load_warfarin.__doc__, _WARFARIN_BOUNDS, (0.0, 100.0), _ONE_HOT, return_X_y, as_frame
+    )
 
 
 def _infer_vkorc1(raw: Any) -> Any:

@@ -21,9 +21,10 @@ from .._linalg import RELATIVE_ZERO, row_products
 from .._parameters import ArrayLike, Channel, parameters
 from .._stored import frozen_object, stored
 from ..records import floats
-from ._by_steps import FitsBySteps, Start
+from ._by_steps import FitsBySteps
 from ._opening import best_reports, column_of, public_bounds, public_ranges, public_rows
 from ._prediction_intervals import PredictionIntervals
+from ._start import Start
 import itertools
 
 if TYPE_CHECKING:
@@ -551,8 +552,8 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         maps = RecordMap(self._hats(1, inf), TargetMap(self.bounds_y_, True))
         self._fit_steps(records, maps, groups, weights, channel=self._channel(records))
 
-    def _rows_of(
-        self, session: "Session | SessionPart", rows: PublicRows, channel: str
+    def _row_map_of(
+        self, session: "Session | SessionPart", row_map: PublicRows, channel: str
     ) -> PublicRows:
         """The hats on the knots that this many records can fill."""
         return self._hats(session.n, self._effective_records(session, channel))

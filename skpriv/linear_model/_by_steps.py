@@ -1,8 +1,7 @@
 """Estimators that the loop fits by steps, from nothing or where a released fit ended."""
 
-from contextlib import suppress
 from dataclasses import replace
-from math import inf, nan, sqrt
+from math import nan, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,21 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import names_in
 from .._estimation._links import IDENTITY, StepLink
 from .._estimation._loop._exact import fit_exactly
-from .._estimation._loop._law import FITTED
 from .._estimation._loop._steps import fit_rows, public_rules
 from .._estimation._public_maps import PublicTargets, RecordMap
 from .._estimation._released import NOTHING
 from .._estimation._reports import ReportedFit, balanced
-from .._estimation._targets import Location
 from .._parameters import attribute, parameters
 from .._printing import short_number
-from .._stored import frozen_object, stored
 from ..privacy import capabilities
 from ..records import WeightedRows
 from ._estimator import FitsPersons, PrivateEstimator, Spec
 from ._opening import hold_out, open_fit, public_bounds, public_guess, weighted_rows
 from ._plan import Plan, plan_of
 from ._predictions import AsymptoticIntervals
+from ._start import Start
 
 if TYPE_CHECKING:
     from ..records import Rows
@@ -37,116 +34,6 @@ if TYPE_CHECKING:
     from .._contracts import Array
     from .._estimation._loop._fit import LoopFit
     from .._estimation._loop._whitening import Usual
-
-# Rows are at most 1 long in their units, so that products of rows with numbers up to this one,
-# their squares and sums are finite: no record can turn a sum of all into NaN.
-LARGEST_OF_START = 1e50
-# Released deviations and scales of noise are above this one, whose inverse has a square.
-LEAST_OF_START = 1e-30
-# Ratio of the units of a whitening up to which the matrices that follow from it have inverses.
-MOST_UNEVEN = 1e6
-
-
-DAMAGED_START = (
-    "The start is damaged: a part of it is missing, not finite, beyond all rows, or has another "
-    "size. Fit again, or pass start=None, which begins at no release."
-)
-
-
-@stored
-@frozen_object
-class Start:
-    """A released fit as the begin of another one, of the same columns and bounds.
-
-    All of it is public or a released answer, so that it costs nothing. The posterior mean is shrunk
-    towards it or towards 0, by the evidence for each: one that fits badly is left aside.
-
-    Attributes
-    ----------
-    maps : RecordMap
-    link : StepLink
-    theta : ndarray of shape (p,)
-        Its product with a row is the linear part, less the location.
-    mean : Location
-        The mean of the target, with infinite noise.
-    deviation, variance : float
-        Deviation of the target, and residual variance.
-    whitening : tuple of (ndarray of shape (p, p), ndarray of shape (p, p), float)
-        The whitening, the Gram matrix of whitened rows, and the standard deviation of its noise.
-    words : str
-        The release and its guarantee.
-    alike : bool, default=False
-        Whether its records are like those of the next fit, as those of a policy's short epochs are.
-        The mean, deviations and whitening then stand for those of the next rows, and the posterior
-        mean is shrunk towards theta alone.
-    before : tuple of str, default=()
-        Words of the releases at which it began itself, the newest first.
-
-    Raises
-    ------
-    ValueError
-        If a part is missing, not finite, of another size, or so large that products with rows would
-        not be finite.
-    """
-
-    maps: RecordMap
-    link: StepLink
-    theta: np.ndarray
-    mean: Location
-    deviation: float
-    variance: float
-    whitening: tuple[np.ndarray, np.ndarray, float]
-    words: str
-    alike: bool = False
-    before: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        with suppress(AttributeError, TypeError, ValueError), np.errstate(all="ignore"):
-            if self._is_sound():
-                return
-        raise ValueError(DAMAGED_START)
-
-    def _is_sound(self) -> bool | str:
-        """Whether nothing is missing, and fits that begin here stay finite, whatever the rows."""
-        W, gram, scale = self.whitening
-        mean = self.mean.mean
-        single = scale, self.deviation, self.variance, mean
-        parts = [np.asarray(part).astype(float, casting="safe") for part in (self.theta, W, gram)]
-        numbers = np.concatenate([*map(np.ravel, parts), single])
-        same_sizes = np.shape(W) == np.shape(gram) == 2 * (len(W),)
-        sound = same_sizes and parts[0].ndim == 1 and np.abs(numbers).max() <= LARGEST_OF_START
-        sound = sound and isinstance(self.maps, RecordMap) and "".join(self.chain)
-        if not (sound and self.alike):
-            return sound
-        # The next fit of like records has its whitening, deviations and mean
-        link = self.link
-        even = len(W) == len(self.theta) and np.linalg.cond(W) <= MOST_UNEVEN
-        inside = link.low + LEAST_OF_START <= mean <= link.high
-        finite = inside and np.isfinite(link.linear_part(mean))
-        return even and finite and min(single[:3]) >= LEAST_OF_START
-
-    @property
-    def chain(self) -> tuple[str, ...]:
-        """Words of this release and of those at which it began, each once."""
-        return tuple(dict.fromkeys((self.words, *self.before)))
-
-    @classmethod
-    def of(
-        cls, fit: "LoopFit", maps: RecordMap, words: str, before: tuple[str, ...] = ()
-    ) -> "Start":
-        """The begin that a `LoopFit` with equations is."""
-        link = fit.link
-        scale = fit.pooled(FITTED).slope_scale
-        mean = float(link.mean(fit.location))
-        # The pooled slope of the scores is this factor times the Gram matrix of the rows. It is 1
-        # for a line, and where the link bends it has the slope of the mean in it.
-        unit = link.steepest / link.far * link.slope(fit.location, mean)
-        deviation = min(sqrt(max(fit.variance + (fit.b @ fit.gram @ fit.b), 0.0)), 1.0)
-        whitening = (fit.W, fit.gram / unit, scale / unit)
-        location = Location(mean, inf, 1.0)
-        fields = maps, link, fit.theta, location, deviation, fit.variance, whitening, words
-        return cls(*fields, before=tuple(before))
-
 
 # Shape of the gamma law of the errors of made-up targets, with a skewness of 1. With normal errors
 # a plan says .8 of the standard errors of a declared least-squares line (docs/evidence/plans.md).
@@ -157,8 +44,11 @@ SKEWED = 4.0
 class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
     """Mixin of estimators that the loop fits, from nothing or from a release; not for direct use.
 
-    Each keeps its public maps as ``_record_map``, and all that was released as ``_released``: its
-    coefficients, intervals and laws are computed from these.
+    A fit goes this way: `fit` calls `_fit` of the class, which makes the public maps and calls
+    `_fit_steps`. It opens the session and keeps the public maps as ``_record_map``, and all that
+    was released as ``_released``: coefficients (`_read`), intervals (`AsymptoticIntervals`) and
+    laws are computed from these. Rows that are held out go to `_calibrated`, which is that of
+    `PredictionIntervals` or of a classifier.
 
     Parameters
     ----------
@@ -193,7 +83,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         ----------
         records : Rows
         maps : RecordMap
-            Its map of rows may be another once the session is open, see `_rows_of`.
+            Its map of rows may be another once the session is open, see `_row_map_of`.
         groups : Groups or None
         weights : dict
             The weights as they were passed to ``fit``.
@@ -212,7 +102,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         session = open_fit(self, records, channel, groups=groups)
         del records  # only the session has the data now
         session, held_out = hold_out(self, session)
-        maps = replace(maps, row_map=self._rows_of(session, maps.row_map, channel))
+        maps = replace(maps, row_map=self._row_map_of(session, maps.row_map, channel))
         self._record_map = maps
         if weighted:  # the session hands out rows and targets that were scaled already
             maps = maps.weighted()
@@ -345,25 +235,25 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         """All that is released of a session: a `LoopFit`, or a `ReportedFit`."""
         if session.trust.exact:
             return self._exact(session, maps, link)
-        rows = self._record_map.row_map
-        priors = rows.priors()
+        row_map = maps.row_map
+        priors = row_map.priors()
         if channel == "codebook":
-            norm = None if self.coef_norm is None else rows.theta_bound(self.coef_norm)
-            return ReportedFit.of(session, maps, rows.constant is not None, priors, norm)
+            norm = None if self.coef_norm is None else row_map.theta_bound(self.coef_norm)
+            return ReportedFit.of(session, maps, row_map.constant is not None, priors, norm)
         ranged = self.bounds_X is not None
         textbook = self.estimand != "fitted"
-        rules = public_rules(session, maps.row_map, self.clip, ranged, link, textbook)
+        rules = public_rules(session, row_map, self.clip, ranged, link, textbook)
         return fit_rows(session, maps, rules, link, priors, start, usual)
 
-    def _rows_of(self, session: "Session | SessionPart", rows: Any, channel: str) -> Any:
+    def _row_map_of(self, session: "Session | SessionPart", row_map: Any, channel: str) -> Any:
         """The public map of the rows of a session. If users send reports, features are shorter the
         less the reports can tell of slopes: see `balanced`.
         """
-        return balanced(session, rows) if channel == "codebook" else rows
+        return balanced(session, row_map) if channel == "codebook" else row_map
 
     def _exact(self, session: Any, maps: RecordMap, link: StepLink) -> "LoopFit":
         """The fit without privacy."""
-        return fit_exactly(session, maps, self._record_map.row_map.priors())
+        return fit_exactly(session, maps, maps.row_map.priors())
 
     def _read(self) -> None:
         """Coefficients and intercept, in the units of X and y, from what was released."""

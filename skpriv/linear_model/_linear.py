@@ -30,7 +30,7 @@ STRAIGHT = (
 
 # code -> docs/mathematics/linear_regression.md:
 #   effective_records -> N,  rules.clip -> k,  location -> m,  whitened rows e -> w W phi,
-#   NewtonEquation -> the sums of a step at b
+#   ScoreEquation -> the sums of a step at b
 
 
 @stored
@@ -128,6 +128,7 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
     _spec = FitsLines._spec._replace(variants=({}, {"clip": "wide"}))
     interval_estimand = "bounded-influence line of the clipped rows"
     interval_claims = ("certified", "asymptotic")
+    law_estimands = ("fitted", "least_squares")
 
     def _fit(self, X: Any, y: Any, groups: "Groups | None", weights: dict[str, Any]) -> None:
         records = public_rows(self, X, y)
@@ -138,8 +139,6 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
         self._fit_steps(
             records, maps, groups, weights, channel=best_reports(self, maps.size, records)
         )
-
-    law_estimands = ("fitted", "least_squares")
 
     def coefficient_law(self, estimand: Estimand | None = None) -> CoefficientLaw:
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.

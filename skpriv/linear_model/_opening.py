@@ -104,12 +104,15 @@ def public_norm(model: Any) -> float:
 
 def public_maps(model: Any, n_features: int) -> RecordMap:
     """Map of records by public numbers; nothing is charged yet."""
-    target = TargetMap(public_bounds(model), bool(model.fit_intercept))
-    rows = public_row_map(model, n_features)
-    name = "data_norm" if rows.low is None else "bounds_X"
-    bound: Any = rows.data_norm if rows.low is None else rows.high / 2.0 - rows.low / 2.0
-    check_units(bound, target.radius, name)
-    return RecordMap(rows, target)
+    target_map = TargetMap(public_bounds(model), bool(model.fit_intercept))
+    row_map = public_row_map(model, n_features)
+    name = "data_norm"
+    bound: Any = row_map.data_norm
+    if row_map.low is not None:
+        name = "bounds_X"
+        bound = row_map.high / 2.0 - row_map.low / 2.0
+    check_units(bound, target_map.radius, name)
+    return RecordMap(row_map, target_map)
 
 
 def public_row_map(model: Any, n_features: int) -> RowMap:
@@ -154,14 +157,13 @@ def public_guess(model: "FitsBySteps", maps: RecordMap) -> Usual | None:
             "usual_X cannot be used with effects='person': it is a guess of where values are, and "
             "not of how far those of a person are apart."
         )
-    given = model.usual_X
     names = names_in(model) or []
-    rows = maps.row_map
-    norm = np.full(rows.n_features, rows.data_norm or inf)
-    largest = rows.low is None
-    bounds = np.column_stack([-norm, norm] if largest else [rows.low, rows.high])
-    given, not_known = _filled_in(given, names, bounds)
-    low, high = column_bounds(given, names, rows.n_features, "usual_X")
+    row_map = maps.row_map
+    norm = np.full(row_map.n_features, row_map.data_norm or inf)
+    largest = row_map.low is None
+    bounds = np.column_stack([-norm, norm] if largest else [row_map.low, row_map.high])
+    given, not_known = _filled_in(model.usual_X, names, bounds)
+    low, high = column_bounds(given, names, row_map.n_features, "usual_X")
     slack = 1e-9 * (bounds[:, 1] - bounds[:, 0])
     outside = (low < bounds[:, 0] - slack) | (high > bounds[:, 1] + slack)
     if outside.any():
@@ -172,8 +174,8 @@ def public_guess(model: "FitsBySteps", maps: RecordMap) -> Usual | None:
             f"of the public range ({bounds[column, 0]:.16g}, {bounds[column, 1]:.16g}) of "
             f"{'data_norm' if largest else 'bounds_X'}: give it in the same units."
         )
-    mean, variance = rows.half_range_moments(low, high)
-    return Usual(rows, mean, np.where(not_known, inf, variance))
+    mean, variance = row_map.half_range_moments(low, high)
+    return Usual(row_map, mean, np.where(not_known, inf, variance))
 
 
 def _filled_in(given: Any, names: list[str], bounds: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -454,15 +456,15 @@ def within_maps(
         )
     if (weights or {}).get("sample_weight") is not None:
         raise ValueError("effects='person' cannot be used with sample_weight.")
-    rows = maps.row_map
+    row_map = maps.row_map
     low, high = maps.bounds_y
-    groups.change = WithinPersons(rows.clipped, (low, high))
+    groups.change = WithinPersons(row_map.clipped, (low, high))
     part = 1.0 - 1.0 / groups.largest  # of a range: see `WithinPersons`
     largest = (high - low) * part
     target = TargetMap((-largest, largest), False)
-    if rows.low is None:
-        ends = {"data_norm": 2.0 * rows.data_norm * part}
+    if row_map.low is None:
+        ends = {"data_norm": 2.0 * row_map.data_norm * part}
     else:
-        largest = (rows.high - rows.low) * part
+        largest = (row_map.high - row_map.low) * part
         ends = {"low": -largest, "high": largest}
-    return RecordMap(replace(rows, **ends, fit_intercept=False), target)
+    return RecordMap(replace(row_map, **ends, fit_intercept=False), target)

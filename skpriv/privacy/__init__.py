@@ -51,9 +51,11 @@ from ._query import (
     MOST_NOISE as MOST_NOISE, ROUNDING, SIDE_SHARE as SIDE_SHARE, TOLD_ABOVE as TOLD_ABOVE, Answer,
     InnerSum as InnerSum, Procedure, Query, reordered as reordered,
 )  # fmt: skip
-from ._session._base import Groups as Groups, Piece as Piece, Session
+from ._session._base import Session
+from ._session._groups import Groups as Groups
 from ._session._open import MODELS, begin_stream as begin_stream, open_session, open_stream
 from ._session._parts import SessionPart as SessionPart, split
+from ._session._pieces import Piece as Piece
 from ._stream import (
     BEFORE_NOISE as BEFORE_NOISE, ExactStream as ExactStream, FactorStream as FactorStream,
     LocalStream as LocalStream, Raw as Raw, SharedSumStream as SharedSumStream,

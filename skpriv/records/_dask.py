@@ -293,13 +293,14 @@ class DaskRows(FetchedRows):
         ascending = positions[places]
         part, number = np.divmod(persons, largest)
         sent = []
-        fixed = (self._steps, self._refuses, self.n_features)
         for rows, (start, size) in zip(self._parts, self._ranges(), strict=True):
             first, last = np.searchsorted(ascending, [start, start + size])
             at = places[first:last]
             where = np.column_stack([at, number[at], part[at]])
             chosen = Subset(ascending[first:last] - start)
-            sent.append(task(_sent)(rows, *fixed, chosen, where))
+            sent.append(
+                task(_sent)(rows, self._steps, self._refuses, self.n_features, chosen, where)
+            )
         starts = np.arange(0, max(n, 1), largest)
         edges = [*range(len(starts)), len(starts) - 1]
         meta = _numbered(np.empty((0, self.n_features + 4)))

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from skpriv import BudgetAccountant
 from skpriv.linear_model import AdditiveRegressor, LinearRegression
 from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, TableEncoder
-from skpriv.privacy._session import _base as _pieces
+from skpriv.privacy._session import _pieces
 from skpriv.records import (
     ArrayRows, Summed, _base as _records, _sources, _tables, from_batches, from_parquet,
     from_table, is_lazy,

@@ -67,7 +67,7 @@ def test_rows_that_do_not_fit_are_read_for_each_question(monkeypatch):
     X, y = line_data(N)
     model = LinearRegression(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
     expected = clone(model).fit(X, y).coef_
-    monkeypatch.setattr("skpriv.privacy._session._base.KEPT_BYTES", 1000)
+    monkeypatch.setattr("skpriv.privacy._session._pieces.KEPT_BYTES", 1000)
     found = model.fit(*_arrays())
     np.testing.assert_allclose(found.coef_, expected, rtol=1e-9, atol=1e-9)
     assert found.privacy_report_.passes > 10

@@ -13,7 +13,7 @@ from skpriv._estimation._moments import Instrument, PersonGramQuery
 from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap
 from skpriv.linear_model._generalized._labels import ClassTarget
 from skpriv.linear_model._instruments import InstrumentScoreQuery
-from skpriv.privacy._session._base import FilledPlaces
+from skpriv.privacy._session._groups import FilledPlaces
 from skpriv.records import ArrayRows, PersonRows
 
 from .case import Case

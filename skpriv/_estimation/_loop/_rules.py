@@ -318,7 +318,7 @@ class Rules:
             slopes=few_records or not one_look,
         )
 
-    def begun(self) -> "Rules":
+    def after_like_records(self) -> "Rules":
         """The same rules where a released fit of like records tells what is asked first.
 
         One round of whitening is left. The steps have what the others would cost.
@@ -338,7 +338,7 @@ class Rules:
         """Whether the line is that of the declared estimand: no other has so large a share."""
         return self.line > LEARNT
 
-    def heard(self, users: Callable[..., Any]) -> "Rules":
+    def with_two_users(self, users: Callable[..., Any]) -> "Rules":
         """The same rules, in which each question has two users or more.
 
         Where each user answers one question, a share of less than two users may get none, wherever
@@ -358,8 +358,8 @@ class Rules:
             "gram": self.gram,
             "line": 0.25 * LEARNT * self.line,  # the least of its four questions
         }
-        unheard = [name for name, share in shares.items() if share and users(share) < 2]
-        none: Any = dict.fromkeys(unheard, 0.0)
+        unasked = [name for name, share in shares.items() if share and users(share) < 2]
+        none: Any = dict.fromkeys(unasked, 0.0)
         everybody = users(1.0)
         two = min(2.0, everybody)
 

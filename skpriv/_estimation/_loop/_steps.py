@@ -80,10 +80,10 @@ def fit_rows(
     -------
     LoopFit
     """
-    alike = start if start and start.alike else None
-    if alike:
-        rules = rules.begun()
-    rules = rules.heard(session.records)
+    like_start = start if start and start.alike else None
+    if like_start:
+        rules = rules.after_like_records()
+    rules = rules.with_two_users(session.records)
     if rules.mean_only:
         return mean_only(session, maps, rules, link)
     of_persons = (session.persons or 1) > 1  # a person with one row is a row
@@ -92,7 +92,7 @@ def fit_rows(
     # over a file then reads them together with the targets.
     whitening_parts(session, rules)
     # 1. The mean and the spread of the target
-    released, deviation = find_location(session, maps, rules, link, alike)
+    released, deviation = find_location(session, maps, rules, link, like_start)
     location = link.origin
     if released:
         location = link.linear_part(released.mean)
@@ -100,10 +100,10 @@ def fit_rows(
         slope = float(link.slope(location, released.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
     # 2. The whitening, in whose coordinates all else is asked
-    whitened, gram = learn_whitening(session, maps, rules, alike, usual, link.far)
+    whitened, gram = learn_whitening(session, maps, rules, like_start, usual, link.far)
     pool = make_pool(session, whitened, rules.length, link, deviation, priors, gram)
     if start:
-        pool.begin(np.linalg.solve(whitened.W.T, start.theta), alike)
+        pool.begin(np.linalg.solve(whitened.W.T, start.theta), like_start)
     # 3. The steps, whose answers are pooled
     equations = []
     if rules.gram:
@@ -121,7 +121,7 @@ def fit_rows(
         count = ClippedRowsQuery(maps.row_map, maps.target_map)
         clipped = count.read(session.sum(count, rules.clipped, session.piece(rules.subset)))
     # The mean of a start has infinite noise
-    if link.limit is None and released and (rules.mean or not alike):
+    if link.limit is None and released and (rules.mean or not like_start):
         fit_mean = known_mean(session, whitened, maps, released, deviation, pool, last, rules, link)
         # The effect of clips on the mean is undone as far as other answers about the mean tell
         excess, _, _ = fit_mean.excess(pool.b, pool.noise, np.zeros((maps.size, 0)))
@@ -393,10 +393,21 @@ def make_pool(
     odds = np.log([*np.ones(len(priors)), *EFFECTS])
     size = len(shapes[0])
     largest = (signal / length) ** 2
-    of_rows = link, length, session.trust.can.same_rows, gram, session.n_jobs
     # Curves are smooth because errors by sampling are shrunk as well
     most_sampling = inf if priors else SAMPLING
-    return Pool(size, deviation, shapes, odds, largest, *of_rows, most_sampling)
+    return Pool(
+        size,
+        deviation,
+        shapes,
+        odds,
+        largest,
+        link,
+        length,
+        session.trust.can.same_rows,
+        gram,
+        session.n_jobs,
+        most_sampling,
+    )
 
 
 def prior_shapes(
@@ -430,15 +441,16 @@ def find_location(
     maps: "RecordMap",
     rules: Rules,
     link: "StepLink",
-    alike: Any,
+    like_start: Any,
 ) -> "tuple[Location | None, float]":
     """Noisy mean of the target, or None without an intercept, and the target's deviation.
 
     The deviation is that of a normal target with the released mean absolute deviation. If like
     records were asked, both are theirs.
     """
-    if alike:
-        return alike.mean if maps.row_map.constant is not None else None, alike.deviation
+    if like_start:
+        mean = like_start.mean if maps.row_map.constant is not None else None
+        return mean, like_start.deviation
     released = _noisy_mean(session, maps, link, rules.location) if rules.location else None
     if link.parts > 1:
         return released, 1.0

@@ -247,16 +247,16 @@ class Pool:
         # If the link bends, a row of usual length moves by half of the deviation of linear parts
         self._longest_step = 0.5 * (link.signal or 0.0) * sqrt(link.parts) / length
 
-    def begin(self, b: np.ndarray, alike: Any) -> None:
+    def begin(self, b: np.ndarray, like_start: Any) -> None:
         """Shrink the posterior towards this b as well as towards 0.
 
         If like records were asked, it is shrunk towards this b alone, at which the steps begin. The
         target of new records may vary more, so only its range bounds its deviation.
         """
-        self._origins = np.stack([b] if alike else [self.b, b])
-        if alike:
+        self._origins = np.stack([b] if like_start else [self.b, b])
+        if like_start:
             self.b = b
-            self.variance = alike.variance
+            self.variance = like_start.variance
             self._largest_square = 1.0
 
     def add(self, equation: "ScoreEquation") -> None:
@@ -427,7 +427,7 @@ def learn_whitening(
     session: "Session | SessionPart",
     maps: "RecordMap",
     rules: "Rules",
-    alike: Any,
+    like_start: Any,
     usual: "Usual | None",
     longest: float,
 ) -> tuple[Whitened, tuple[np.ndarray, float] | None]:
@@ -443,7 +443,7 @@ def learn_whitening(
     session : Session
     maps : RecordMap
     rules : Rules
-    alike : Start or None
+    like_start : Start or None
         A released fit of like records.
     usual : Usual or None
         A public guess of the moments of features.
@@ -460,8 +460,8 @@ def learn_whitening(
     W = np.eye(maps.size)
     to_even = None  # from W phi back to rows of about equal mean squares
     guarded: Any = True  # features that are lifted, see `with_least_mass`
-    if alike:
-        W, gram, scale = alike.whitening
+    if like_start:
+        W, gram, scale = like_start.whitening
         to_even = np.linalg.inv(W) if rules.bends else None
         W = _next_whitening(W, gram, scale, rules, to_even)
         parts = parts[-1:]

@@ -32,9 +32,14 @@ def charged_report(oracle: Any) -> PrivacyReport | None:
     trust = trust_of(oracle)
     if trust.exact:
         return None
-    stated = type(oracle).__name__, trust.model, trust.budget
     secure = oracle.random_state is None
-    return PrivacyReport(*stated, secure, charged=Cost.from_budget(trust.budget))
+    return PrivacyReport(
+        type(oracle).__name__,
+        trust.model,
+        trust.budget,
+        secure,
+        charged=Cost.from_budget(trust.budget),
+    )
 
 
 def report_of(oracle: Any) -> PrivacyReport | None:

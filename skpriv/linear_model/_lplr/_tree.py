@@ -279,9 +279,9 @@ class PartitionTree:
         self.n_levels = n_levels
         self.bins: list[Bin] = []
         self._basis = np.eye(size)
-        empty = None, self._basis, np.empty((size, 0))
         self._roots = tuple(
-            Bin((k,), *empty, float(gamma) ** k, np.zeros(size)) for k in range(n_scales)
+            Bin((k,), None, self._basis, np.empty((size, 0)), float(gamma) ** k, np.zeros(size))
+            for k in range(n_scales)
         )
 
     def frontier(self) -> list[Bin]:

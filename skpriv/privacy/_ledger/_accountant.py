@@ -336,9 +336,19 @@ class BudgetAccountant(Printed):
         amount = charge.cost.amount(self.currency)
         additive = isfinite(amount) and 0.0 < total < inf and not charge.cost.approximate
         epsilon = f"{charge.cost.epsilon(self.budget.delta):.3f}"
-        numbers = (epsilon, f"{amount / total:.1%}" if additive else "-")
-        about = (unit_sentence(charge.unit), f"part {charge.part}" if charge.part else "all")
-        return (charge.name, *numbers, *about, charge.when, charge.who, charge.purpose)
+        part_of_total = f"{amount / total:.1%}" if additive else "-"
+        part = f"part {charge.part}" if charge.part else "all"
+        unit = unit_sentence(charge.unit)
+        return (
+            charge.name,
+            epsilon,
+            part_of_total,
+            unit,
+            part,
+            charge.when,
+            charge.who,
+            charge.purpose,
+        )
 
 
 def existing_ledger(ledger: "str | os.PathLike[str] | Ledger | None") -> Ledger | None:

@@ -23,12 +23,14 @@ from .._query import Answer, Query
 from .._stream import (
     ExactStream, FactorStream, LocalStream, SharedSumStream, ShuffleStream, Stream, stream_of,
 )  # fmt: skip
-from ._base import Piece, Session, one_at_a_time
+from ._base import Session, one_at_a_time
+from ._pieces import Piece
 
 if TYPE_CHECKING:
     from ...records import Subset
     from .._noise._laws import Noise, NoiseSource
-    from ._base import Groups, Question, Slot
+    from ._base import Question, Slot
+    from ._groups import Groups
 
 
 class CentralSession(Session):

@@ -7,7 +7,8 @@ import numpy as np
 
 from ...exceptions import PrivacyError
 from .._accounting._cost import SHARE_SLACK
-from ._base import Piece, check_share
+from ._base import check_share
+from ._pieces import Piece
 
 if TYPE_CHECKING:
     from .._query import Answer

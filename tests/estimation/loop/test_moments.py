@@ -17,7 +17,7 @@ from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression
 from skpriv.privacy import Answer, Budget
-from skpriv.privacy._session import _base as _pieces
+from skpriv.privacy._session import _pieces
 from skpriv.privacy._session._open import CentralSession
 from skpriv.records import ArrayRows
 

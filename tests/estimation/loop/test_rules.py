@@ -11,9 +11,9 @@ def test_no_question_is_asked_that_a_single_user_would_answer():
     rules = Rules.of(20_000, 3, 5_000.0, boxed=True, textbook=True)
     shares = rules.margins, rules.mean, rules.stretch, rules.clipped, rules.line
     asked = []
-    assert rules.heard(lambda share: asked.append(share) or 2) == rules
+    assert rules.with_two_users(lambda share: asked.append(share) or 2) == rules
     assert min(asked) <= 0.25 * LEARNT * rules.line  # the least question of the line
-    alone = rules.heard(lambda share: 1)
+    alone = rules.with_two_users(lambda share: 1)
     assert not any((alone.margins, alone.mean, alone.stretch, alone.clipped, alone.line))
     assert any(shares) and alone.steps == rules.steps and alone.whitening == rules.whitening
 
@@ -26,13 +26,13 @@ def test_each_question_has_two_users_or_only_the_mean_is_asked(n, effective_reco
     def users(share):
         return int(share * n + 1e-9)
 
-    rules = Rules.of(n, 3, effective_records, boxed=True).heard(users)
+    rules = Rules.of(n, 3, effective_records, boxed=True).with_two_users(users)
     others = rules.margins, rules.mean, rules.stretch, rules.clipped, rules.line
     shares = [rules.location, rules.spread, rules.whitening, *rules.steps, *others]
     assert rules.mean_only or sum(shares) <= 1.0 + 1e-9
     shares[2] /= ROUNDS + 1
     assert rules.mean_only == (n < 24) or all(users(share) >= 2 for share in shares if share)
-    assert Rules.of(n, 3, effective_records).heard(lambda share: n + 1) == Rules.of(
+    assert Rules.of(n, 3, effective_records).with_two_users(lambda share: n + 1) == Rules.of(
         n, 3, effective_records
     )  # of a curator, who asks all of all
 

@@ -124,7 +124,7 @@ def test_a_fit_that_is_interrupted_leaves_the_one_before(monkeypatch):
 
     est.set_params(bounds_X=(-4e3, 5e3), bounds_y=(-1e3, 2e3))
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("skpriv.privacy._session._base.Pieces.sum", interrupted)
+        patched.setattr("skpriv.privacy._session._pieces.Pieces.sum", interrupted)
         est.fit(X[:, :2], y)
     assert est.n_features_in_ == X.shape[1]
     np.testing.assert_array_equal(est.confidence_interval(X[:3]), before)

@@ -9,8 +9,8 @@ from registry.totals import Total
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Cost, Query, open_session, split
-from skpriv.privacy._session import _base as _pieces
-from skpriv.privacy._session._base import Piece
+from skpriv.privacy._session import _pieces
+from skpriv.privacy._session._pieces import Piece
 from skpriv.records import BatchRows, DaskRows, from_batches
 
 BUDGET = Budget(1.0, 1e-6)

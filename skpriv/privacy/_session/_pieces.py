@@ -1,0 +1,214 @@
+"""Random parts of a session's rows, in an order that only the session knows."""
+
+from collections.abc import Callable
+from functools import cached_property
+from math import floor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from ..._stored import frozen
+from ...exceptions import PrivacyError
+from ...records import KEPT_BYTES, Rows, Subset
+from .._noise._laws import NoiseSource
+from .._query import Query
+
+if TYPE_CHECKING:
+    from ...records import SeededOrder
+
+    R = TypeVar("R", bound=Rows | None)
+
+
+@frozen
+class Piece:
+    """Records from one place of a session's random order up to another: two public numbers.
+
+    Which records these are only the session knows. Under a curator nobody else ever does.
+
+    Attributes
+    ----------
+    start, stop : int
+        Places in the order.
+    """
+
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def common(self, other: "Piece") -> "Piece":
+        """The records that are in this piece and in another one of the same session."""
+        start = max(self.start, other.start)
+        return Piece(start, max(start, min(self.stop, other.stop)))
+
+    def holds(self, other: "Piece") -> bool:
+        """Whether all records of another piece of the same session are in this one."""
+        return self.start <= other.start and other.stop <= self.stop
+
+
+class Pieces:
+    """The pieces of a session's rows: their random order, and what of the rows is in memory.
+
+    The order is drawn at the first question after a piece was handed out, whatever the rows are.
+    Rows that are read again for each answer are kept while the session lasts, as far as
+    `KEPT_BYTES` allow: all of them where they fit, or else pieces of them, and the targets of all;
+    of rows in memory, pieces. The largest piece that was handed out is read with a smaller one
+    inside of it, or with the targets, so that all of these take one pass.
+
+    Rows that come in another order in each pass have pieces as well, of the records of one pass:
+    places that are drawn at random hold a random subset of the records in whatever order they come
+    (docs/mathematics/sensitivities.md). All questions about pieces are then answered from the copy
+    that this pass has left, so that only pieces that fit into memory are handed out.
+
+    Parameters
+    ----------
+    rows : Rows
+    source : NoiseSource
+    curator : bool
+        Whether somebody is trusted to keep the order secret: without, no part can be chosen.
+    """
+
+    def __init__(self, rows: Rows, source: NoiseSource, curator: bool) -> None:
+        self._rows = rows
+        self._source = source
+        self._secret = curator
+        self._kept_pieces: list[tuple[Piece, Rows]] = []
+        self._bytes_left = KEPT_BYTES
+        self._foreseen: dict[int, Piece] = {}
+        # The last maker of `Query.prepared` with the piece whose rows it was given (None: all), and
+        # the rows that it made, or None if they do not fit into memory. They are kept until a query
+        # has another maker. The same maker replaces those of a piece by those of another piece or
+        # of all records, but not those of all records by those of a piece.
+        self._maker: tuple[Any, Piece | None] | None = None
+        self._prepared_rows: Rows | None = None
+        self._users: dict[Piece, Subset] = {}
+        self._inside: dict[tuple[Piece, Piece], Subset] = {}
+
+    def prefix(self, start: int, stop: int, fraction: float) -> Piece | None:
+        """The first records of those from one place up to another: a fraction of them.
+
+        None is all of these, also where no part can be chosen in secret.
+        """
+        if not self._secret or not fraction < 1.0:
+            return None
+        piece = Piece(start, start + max(1, floor(fraction * (stop - start))))
+        if not self._rows.ordered and not self._may_keep(piece):
+            return None
+        self._foreseen[start] = max(self._foreseen.get(start, piece), piece, key=len)
+        return piece
+
+    def _may_keep(self, piece: Piece) -> bool:
+        """Whether one pass can leave a copy of this piece, and of what was handed out before it."""
+        if self._kept_pieces:
+            return any(larger.holds(piece) for larger, _ in self._kept_pieces)
+        fits = 8 * len(piece) * (self._rows.n_features + 1) <= self._bytes_left
+        return fits and all(p.holds(piece) or piece.holds(p) for p in self._foreseen.values())
+
+    def users(self, piece: Piece | None) -> Subset | None:
+        """Records of a piece; None is all of them."""
+        return None if piece is None else self.chosen(piece)
+
+    def chosen(self, piece: Piece) -> Subset:
+        """Records of a piece."""
+        if not self._rows.ordered and not any(p.holds(piece) for p in self._foreseen.values()):
+            self._rows.needs_order()
+        if not 0 <= piece.start <= piece.stop <= self._rows.n:
+            raise PrivacyError(
+                f"a piece up to record {piece.stop} is not one of {self._rows.n} records."
+            )
+        if piece not in self._users:
+            self._users[piece] = self._order.users(piece.start, piece.stop)
+        return self._users[piece]
+
+    @cached_property
+    def _order(self) -> "SeededOrder":
+        return self._source.order(self._rows)
+
+    def sum(self, query: Query, piece: Piece | None) -> np.ndarray:
+        """Exact sum over a piece, or all records."""
+        if self._foreseen:
+            self._order  # noqa: B018 - it is drawn now, whatever the rows are
+        rows = self.all_rows
+        prepared = query.prepared
+        if prepared is not None:
+            found = self._sum_of_prepared(piece, *prepared)
+            if found is not None:
+                return found
+        if query.width == 0 and rows is self._rows and rows.passes is not None:  # not at hand
+            rows = self._targets
+            if rows.indexed and self._rows.ordered:  # they are in memory now, in the same places
+                return rows.sum(query, self.users(piece))
+        return rows.sum(query) if piece is None else self._sum_of_piece(query, piece)
+
+    def _sum_of_prepared(self, piece: Piece | None, maker: Any, query: Query) -> np.ndarray | None:
+        """Exact sum over rows that a maker makes of those in memory; None where it keeps none."""
+        source = self.all_rows if piece is None else dict(self._kept_pieces).get(piece)
+        if source is not None and self._maker not in ((maker, piece), (maker, None)):
+            self._booked(self._prepared_rows, -1)
+            # Neither an error nor a question while these are made leaves others that pass for them
+            self._prepared_rows = self._maker = None
+            self._prepared_rows = self._made(source, maker.records, maker.width)
+            self._maker = (maker, piece)
+        if self._prepared_rows is None or self._maker != (maker, piece):
+            return None
+        return self._prepared_rows.sum(query)
+
+    @cached_property
+    def all_rows(self) -> Rows:
+        """All rows, in memory if they are or if they fit."""
+        found = self._booked(self._rows.loaded(None, self._bytes_left))
+        return self._rows if found is None else found
+
+    def _booked(self, rows: "R", sign: int = 1) -> "R":
+        """Take the memory of rows that are kept, if any are, off the memory that is left.
+
+        With the sign -1 it is given back.
+        """
+        if rows is not None:
+            self._bytes_left -= sign * 8 * rows.n * rows.rows_each * (rows.n_features + 1)
+        return rows
+
+    def _made(self, rows: Rows, records: Callable[..., Any], width: int) -> Rows | None:
+        """Rows in memory made by ``records(X, y)`` of those of each chunk; None if too large."""
+        if 8 * rows.n * rows.rows_each * (width + 1) > self._bytes_left:
+            return None
+        return self._booked(rows.made(records, width))
+
+    @cached_property
+    def _targets(self) -> Rows:
+        """Rows for queries about targets alone; the same pass reads the part that is asked next."""
+        piece = None if self._kept_pieces else max(self._foreseen.values(), key=len, default=None)
+        rows, targets = self._rows.loaded_with_targets(self.users(piece), self._bytes_left)
+        if rows is not None and piece is not None:
+            self._kept_pieces.append((piece, self._booked(rows)))
+        return self._rows if targets is None else self._booked(targets)
+
+    def _sum_of_piece(self, query: Query, piece: Piece) -> np.ndarray:
+        """Exact sum over a piece, of a larger one that is in memory or fits there, if any is."""
+        for larger, rows in self._kept_pieces:
+            if larger.holds(piece):
+                return rows.sum(query, self._among(piece, larger))
+        if self._kept_pieces:  # the next pass may have other records in the same places
+            self.all_rows.needs_order()
+        if len(piece) <= self._bytes_left // 8:  # else not even a number of each record would fit
+            foreseen = (p for p in self._foreseen.values() if p.holds(piece))
+            for larger in (*foreseen, piece):
+                found = self._booked(self.all_rows.loaded(self.chosen(larger), self._bytes_left))
+                if found is not None:
+                    self._kept_pieces.append((larger, found))
+                    return found.sum(query, self._among(piece, larger))
+        self.all_rows.needs_order()
+        return self.all_rows.sum(query, self.users(piece))
+
+    def _among(self, piece: Piece, larger: Piece) -> Subset | None:
+        """Places of the records of a piece among those of a larger one; None if it is all of it."""
+        if piece == larger:
+            return None
+        if (piece, larger) not in self._inside:
+            outer = self.chosen(larger).positions
+            inner = self.chosen(piece).positions
+            # positions need not ascend: see `audit.replay`
+            inside = np.flatnonzero(np.isin(outer, inner, assume_unique=True))
+            self._inside[piece, larger] = Subset(inside)
+        return self._inside[piece, larger]
