@@ -44,7 +44,7 @@ REVEALED = {
     "skpriv.Budget(1.0)": "Budget",
     "skpriv.BudgetAccountant(1.0).spent.epsilon": "float",
     "open_session('central', X, y, skpriv.Budget(1.0)).sum(query, 1.0).value": "ndarray",
-    "open_stream('central', query, skpriv.Budget(1.0), 9).read().n": "int",
+    "open_stream('central', query, skpriv.Budget(1.0), 9).read().n": "float",
     "Cost.from_epsilon(1.0)": "Cost",
 }
 REFUSED = [  # a text that is none of the choices

@@ -70,7 +70,9 @@ class Information(Released):
         """The posterior mean."""
         return self.posterior()[0]
 
-    def interval(self, points: Any, confidence_level: float, method: str) -> Any:
+    def interval(
+        self, points: Any, confidence_level: float, method: str
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Centre and half-width of normal intervals at rows of features, by the posterior."""
         if method != "asymptotic":
             raise ValueError("a pooled line has no certified interval: pass method='asymptotic'.")

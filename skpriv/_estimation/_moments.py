@@ -198,7 +198,7 @@ class NormalEquations:
         smallest = float(np.linalg.svd(self.design, compute_uv=False)[-1])
         return smallest / (2.0 * self.design_scale * sqrt(p))
 
-    def across(self, left: Any, right: Any) -> Any:
+    def across(self, left: Any, right: Any) -> "NormalEquations":
         """The equations of right'theta, where theta is 0 across these orthonormal columns, weighed
         by rows left'e.
         """
@@ -411,7 +411,9 @@ def ridge_prior(size: int, has_intercept: bool) -> np.ndarray:
     return np.diag(width)
 
 
-def normal_posterior(design: Any, response: Any, least_variance: float) -> Any:
+def normal_posterior(
+    design: np.ndarray, response: np.ndarray, least_variance: float
+) -> tuple[float, np.ndarray, np.ndarray]:
     """Log evidence, mean and root covariance of w in response = design w + N(0, I).
 
     The prior is w ~ N(0, tau^2 I).
@@ -691,7 +693,7 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
         return {**found, "person_gram": persons["residual_gram"]}
 
 
-def cluster_degrees(persons: Any, rows: Any, p: int) -> Any:
+def cluster_degrees(persons: int, rows: int, p: int) -> float:
     """Factor of a covariance that is robust to dependence inside of persons, without privacy.
 
     As in Stata, linearmodels and pyfixest: G / (G - 1) (N - 1) / (N - p) of G persons with N rows.

@@ -215,7 +215,7 @@ class PublicRows:
         """Phi'theta of the same rows."""
         return self.plain_rows(X) @ theta
 
-    def turn(self, W: np.ndarray) -> Any:
+    def turn(self, W: np.ndarray) -> np.ndarray:
         """What `turned` takes for W."""
         return W
 
@@ -493,7 +493,7 @@ class RowMap(PublicRows):
         W[:d] /= np.sqrt(np.clip(variance, 1e-14, 1.0))[:, None]
         return W
 
-    def half_range_moments(self, low: Any, high: Any) -> Any:
+    def half_range_moments(self, low: Any, high: Any) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance, in half-ranges, of normal features by their usual ranges."""
         ends = (np.array([low, high]) - self.offset) / self.divisor * sqrt(self.n_features)
         mean, deviation = usual_moments(*ends)
@@ -649,7 +649,7 @@ class WeightedMap(PublicRows):
         """Instruments s e."""
         return instruments * self.roots(X)[:, None]
 
-    def theta(self, coef: Any, intercept: Any) -> Any:
+    def theta(self, coef: Any, intercept: Any) -> np.ndarray:
         """Return the parameter of phi: the coefficients themselves."""
         return np.asarray(coef)
 

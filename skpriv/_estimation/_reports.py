@@ -29,6 +29,7 @@ from ._public_maps import FEATURE_LENGTH, RowMap
 from ._released import Released
 
 if TYPE_CHECKING:
+    from ._coefficients import CoefficientLaw
     from ._public_maps import RecordMap
     from ..privacy import SessionPart
     from .._contracts import Array
@@ -109,7 +110,7 @@ class LiftedMomentsQuery(Query):
         return replace(found, design_scale=scale, gram_scale=scale, square=square, law=noise)
 
 
-def effective_reports(session: "Session | SessionPart", size: Any) -> Any:
+def effective_reports(session: "Session | SessionPart", size: int) -> float:
     """Records over the noise of a sum of sensitivity 1 that would serve as well as reports do.
 
     Gaussian noise is that of the joint moments, of sensitivity 3 / sqrt(2).
@@ -119,7 +120,7 @@ def effective_reports(session: "Session | SessionPart", size: Any) -> Any:
     return 3.0 / sqrt(2.0) * sqrt(noise.reports / noise.code.noise("moments"))
 
 
-def effective_by_channel(can: Any, size: Any, budget: Any, n: int) -> Any:
+def effective_by_channel(can: Capabilities, size: int, budget: Budget, n: int) -> dict[str, float]:
     """Records over the noise of a sum of sensitivity 1, for each channel, by public numbers.
 
     Parameters
@@ -285,7 +286,7 @@ class ReportedFit(Released):
                                n=self.equations.n)  # fmt: skip
 
     @property
-    def W(self) -> Any:
+    def W(self) -> np.ndarray:
         """No whitening: phi itself."""
         return np.eye(len(self.theta))
 
@@ -337,7 +338,7 @@ class ReportedFit(Released):
             empty=across_cells.empty,
         )
 
-    def coefficient_law(self, maps: Any, fitted: Any, **words: Any) -> Any:
+    def coefficient_law(self, maps: Any, fitted: Any, **words: Any) -> "CoefficientLaw":
         """Law of the coefficients, by the equations."""
         return equations_law(self.equations, maps.units)
 
@@ -346,7 +347,9 @@ class ReportedFit(Released):
         """Root mean square length of a row."""
         return sqrt(max(trace_of(self.gram), 0.0))
 
-    def interval(self, phi: np.ndarray, confidence_level: float, method: str) -> Any:
+    def interval(
+        self, phi: np.ndarray, confidence_level: float, method: str
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Centre and half-width at rows of features; infinite where the reports tell nothing.
 
         "certified" bounds the norm of theta* by the reports themselves, or by what is assumed. For

@@ -228,7 +228,7 @@ def private_off_policy_value(
 
 
 def _unclipped(
-    query: Any, means: np.ndarray, sigma: float, n: int, quantile: float
+    query: Any, means: np.ndarray, sigma: float, n: float, quantile: float
 ) -> PrivateValue:
     """Value and interval where no ratio is clipped, from means of n rounds and their noise."""
     mean = np.clip(means[0], -1.0, 1.0)
@@ -240,7 +240,7 @@ def _unclipped(
     return PrivateValue(value, value - width, value + width, share)
 
 
-def _filled(query: Any, means: np.ndarray, sigma: float, n: int, quantile: float) -> PrivateValue:
+def _filled(query: Any, means: np.ndarray, sigma: float, n: float, quantile: float) -> PrivateValue:
     """Value, and an interval between the extremes of what is missing; from the same."""
     range_y = query.low, query.high
     noise = sigma**2 / 3.0  # of u and v: (1 + 1 / 3) / 4

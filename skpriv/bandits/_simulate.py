@@ -152,7 +152,7 @@ def _run(
     env: Any,
     horizon: int,
     rounds: np.ndarray,
-    seed: Any,
+    seed: np.random.SeedSequence,
     seeded: bool,
 ) -> list[Any]:
     """One run: totals of regret and reward, report and seconds of each policy."""
@@ -181,7 +181,7 @@ class _Lane:
         self,
         policy: "BasePolicy",
         env: "Environment",
-        seed: Any,
+        seed: np.random.SeedSequence,
         rng: np.random.Generator,
         rounds: np.ndarray,
         seeded: bool,

@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 from .._printing import installed
 
 
-def packaged_file(package: str, *parts: str) -> Any:
+def packaged_file(package: str, *parts: str) -> Path:
     """Path of a data file that an optional package ships, without importing the package.
 
     The files need nothing of the packages' code, and some of it does not import under a new

@@ -631,7 +631,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         self.heights_ = [target.radius * (heights[block] - mean) for block, mean in centred]
         self.intercept_ = target.centre + target.radius * sum(means, fit.location)
 
-    def _function(self, X: Any) -> "Array":
+    def _function(self, X: np.ndarray) -> "Array":
         heights = np.concatenate(self.heights_)
         return row_products(self._record_map.row_map.values(X), heights) + self.intercept_
 

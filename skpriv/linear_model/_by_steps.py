@@ -209,7 +209,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         """Names of what is planned, from those of the coefficients of one line."""
         return names
 
-    def _planned_errors(self, matrix: np.ndarray | None) -> Any:
+    def _planned_errors(self, matrix: np.ndarray | None) -> np.ndarray:
         """Standard errors of the declared coefficients, and their part by sampling alone.
 
         NaN stands for what is not estimable, and the intercepts are left out. A matrix leads from

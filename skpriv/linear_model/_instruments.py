@@ -248,7 +248,9 @@ class TwoStages(Released):
         solution = right.T @ self.start + step
         return Solved(solution, sampling, privacy, right, held, missing), strength
 
-    def interval(self, phi: np.ndarray, confidence_level: float, method: str) -> Any:
+    def interval(
+        self, phi: np.ndarray, confidence_level: float, method: str
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Centre and half-width at rows of features; infinite where instruments are weak."""
         solved = self.solved
         points = phi[:, self.structural]

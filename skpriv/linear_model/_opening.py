@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from ..records import Rows
     from ..privacy import Session
     from ._by_steps import FitsBySteps
+    from ._estimator import FitsPersons, PrivateEstimator
 
 
-def persons_of(model: Any, groups: Any, max_rows_per_group: int | None) -> Groups | None:
+def persons_of(model: "FitsPersons", groups: Any, max_rows_per_group: int | None) -> Groups | None:
     """The person of each row, or None where each row is a record; nothing is charged yet."""
     if max_rows_per_group is None:
         max_rows_per_group = model.max_rows_per_group
@@ -52,7 +53,7 @@ def persons_of(model: Any, groups: Any, max_rows_per_group: int | None) -> Group
 
 
 def scaled_rows(
-    model: Any, X: Any, y: Any, accept_sparse: bool = False
+    model: "PrivateEstimator", X: Any, y: Any, accept_sparse: bool = False
 ) -> "tuple[Rows, RecordMap]":
     """Return the rows and the record map; nothing is charged, and no value looked at."""
     rows = public_rows(model, X, y, accept_sparse)
@@ -64,7 +65,7 @@ def scaled_rows(
     return rows, maps
 
 
-def public_rows(model: Any, X: Any, y: Any, accept_sparse: bool = False) -> Any:
+def public_rows(model: "PrivateEstimator", X: Any, y: Any, accept_sparse: bool = False) -> Any:
     """Return the rows of a session; nothing is charged, and no value looked at.
 
     Shapes, kinds and names of columns are public: scikit-learn checks them, on zeros of the
@@ -76,7 +77,7 @@ def public_rows(model: Any, X: Any, y: Any, accept_sparse: bool = False) -> Any:
     return rows
 
 
-def public_bounds(model: Any) -> tuple[float, float]:
+def public_bounds(model: "PrivateEstimator") -> tuple[float, float]:
     """The checked bounds_y."""
     value = public_value(model, "bounds_y")
     try:
@@ -91,7 +92,7 @@ def public_bounds(model: Any) -> tuple[float, float]:
     return tuple(bounds.tolist())
 
 
-def public_norm(model: Any) -> float:
+def public_norm(model: "PrivateEstimator") -> float:
     """The checked public bound of rows, given by the parameter that the model names for it."""
     name, what = model._row_bound
     norm = public_value(model, name)
@@ -102,7 +103,7 @@ def public_norm(model: Any) -> float:
     return float(norm)
 
 
-def public_maps(model: Any, n_features: int) -> RecordMap:
+def public_maps(model: "PrivateEstimator", n_features: int) -> RecordMap:
     """Map of records by public numbers; nothing is charged yet."""
     target_map = TargetMap(public_bounds(model), bool(model.fit_intercept))
     row_map = public_row_map(model, n_features)
@@ -115,7 +116,7 @@ def public_maps(model: Any, n_features: int) -> RecordMap:
     return RecordMap(row_map, target_map)
 
 
-def public_row_map(model: Any, n_features: int) -> RowMap:
+def public_row_map(model: "PrivateEstimator", n_features: int) -> RowMap:
     """Map of rows by the public ``bounds_X`` or ``data_norm``; nothing is charged yet."""
     norm = model.data_norm
     intercept = bool(model.fit_intercept)
@@ -131,7 +132,7 @@ def public_row_map(model: Any, n_features: int) -> RowMap:
     return RowMap(low, high, None, intercept, n_features)
 
 
-def public_ranges(model: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+def public_ranges(model: "PrivateEstimator", n_features: int) -> tuple[np.ndarray, np.ndarray]:
     """Ends (low, high) of the public ranges of all columns, each of shape (n_features,)."""
     names = names_in(model) or []
     return column_bounds(public_value(model, "bounds_X"), names, n_features, "bounds_X")
@@ -197,7 +198,7 @@ def _filled_in(given: Any, names: list[str], bounds: np.ndarray) -> tuple[Any, n
     return given, np.zeros(len(bounds), dtype=bool)
 
 
-def public_value(model: Any, name: str) -> Any:
+def public_value(model: "PrivateEstimator", name: str) -> Any:
     """A bound that is required, and public."""
     value = getattr(model, name)
     if value is None:
@@ -211,7 +212,7 @@ def public_value(model: Any, name: str) -> Any:
     return value
 
 
-def column_of(model: Any, feature: Any) -> int:
+def column_of(model: "PrivateEstimator", feature: Any) -> int:
     """Number of a column, from its number or its name."""
     names = names_in(model) or []
     if isinstance(feature, str) and (found := same_names([feature], names)) != [None]:
@@ -225,7 +226,7 @@ def column_of(model: Any, feature: Any) -> int:
 
 
 def weighted_rows(
-    model: Any, records: "Rows", weights: dict[str, Any], scaled: Callable[..., Any]
+    model: "PrivateEstimator", records: "Rows", weights: dict[str, Any], scaled: Callable[..., Any]
 ) -> "Rows":
     """Rows with their weights, if there are any; nothing is charged, and no value looked at.
 
@@ -265,7 +266,7 @@ def weighted_rows(
     return WeightedRows(records, given, float(largest), scaled)
 
 
-def channel_of(model: Any, size: int, rows: "Rows", use: str = "moments") -> str:
+def channel_of(model: "PrivateEstimator", size: int, rows: "Rows", use: str = "moments") -> str:
     """What users send: "gaussian" or "codebook", by public numbers; "gaussian" elsewhere."""
     trust = model._trust
     if model.channel == "codebook" and not (trust.can.reports or trust.exact):
@@ -322,7 +323,7 @@ def best_reports(
 
 
 def open_fit(
-    model: Any,
+    model: "PrivateEstimator",
     rows: "Rows",
     channel: str = "gaussian",
     *,
@@ -410,12 +411,12 @@ class WithinPersons:
         return rows[:, :-1], rows[:, -1]
 
 
-def held_out_size(model: Any, n: int) -> int:
+def held_out_size(model: "PrivateEstimator", n: int) -> int:
     """Public number of calibration rows."""
     return floor((model.calibration_size or 0.0) * n * (1.0 + 1e-12))
 
 
-def hold_out(model: Any, session: "Session") -> Any:
+def hold_out(model: "PrivateEstimator", session: "Session") -> Any:
     """The sessions of the fit and of what is held out; None without the latter."""
     size = held_out_size(model, session.n)
     return split(session, session.n - size, size) if size else (session, None)
@@ -429,7 +430,7 @@ CONSTANT = (
 
 
 def within_maps(
-    model: Any,
+    model: "PrivateEstimator",
     groups: Groups | None,
     maps: RecordMap,
     weights: dict[Any, Any] | None = None,

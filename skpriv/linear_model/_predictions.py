@@ -197,7 +197,7 @@ class CertifiedIntervals(PredictsAtPoints):
     _scaling: Any
     _released: Any
 
-    def _centred(self, X: Any, confidence_level: float, method: str) -> Any:
+    def _centred(self, X: np.ndarray, confidence_level: float, method: str) -> Any:
         """Centre and half-width at checked rows, and a bound on their size if one is known."""
         return self._released.interval(self._scaling.features(X), confidence_level, method)
 
@@ -256,7 +256,7 @@ class AsymptoticIntervals(PredictsAtPoints):
         twin._released = self._released.knowing(found)
         return twin
 
-    def _function(self, X: Any) -> np.ndarray:
+    def _function(self, X: np.ndarray) -> np.ndarray:
         """The fitted function at checked rows, which are clipped as in the fit."""
         if self.effects is None:
             X = self._record_map.row_map.clipped(X)

@@ -80,8 +80,8 @@ class Answer:
     ----------
     value : ndarray
         The noisy sum over ``n`` records.
-    n : int
-        Number of records in the sum (public).
+    n : float
+        Number of records in the sum (public), an integer where it is exact.
     noise : Noise
         Law of ``value`` minus the exact sum, for intervals.
     reports : LiftedReports or None
@@ -91,7 +91,7 @@ class Answer:
     """
 
     value: np.ndarray
-    n: int
+    n: float
     noise: Noise
     reports: LiftedReports | None = None
     counted: bool = True

@@ -10,7 +10,9 @@ from ...privacy import TOLD_ABOVE
 from ._law import FITTED
 
 
-def narrow_bounds(clipped: Any, row_map: Any, names: Any) -> str:
+def narrow_bounds(
+    clipped: tuple[float, np.ndarray, float] | None, row_map: Any, names: list[str] | None
+) -> str:
     """The note of a report on records that were clipped, by released counts of them.
 
     Parameters
@@ -44,7 +46,7 @@ def narrow_bounds(clipped: Any, row_map: Any, names: Any) -> str:
     )
 
 
-def wide_bounds(fit: Any, row_map: Any, names: Any) -> str:
+def wide_bounds(fit: Any, row_map: Any, names: list[str] | None) -> str:
     """The note of a report on ranges that are hardly used, as `narrow_bounds` does of others.
 
     It follows from the released Gram matrix of rows phi = W^-1 psi.
@@ -78,6 +80,6 @@ def wide_bounds(fit: Any, row_map: Any, names: Any) -> str:
     )
 
 
-def _name(names: Any, place: int) -> str:
+def _name(names: list[str] | None, place: int) -> str:
     """Name of a feature."""
     return f"x{place}" if names is None else names[place]

@@ -250,7 +250,7 @@ class LoopFit(Released):
             scale = max(scale, sqrt(self.link.run_off * moved))
         return scale, squares, self.n * self.rows_per_record
 
-    def rows_of_cells(self) -> Any:
+    def rows_of_cells(self) -> float:
         """Rows that rare cells need."""
         return enough_rows(*self.telling(self.law())) if self.equations else np.nan
 

@@ -395,7 +395,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         # A set must not lose a class to rounding
         return 1.0 - self.predict_proba(X) <= largest_score + ROUNDED
 
-    def _scored(self, X: Any, y: Any, sample_weight: Any) -> float:
+    def _scored(self, X: np.ndarray, y: Any, sample_weight: Any) -> float:
         """Part of the rows whose label is predicted."""
         likely = self._log_odds(self._points(X)).argmax(axis=1)
         right = likely == class_codes(y, self.classes_, len(likely))

@@ -167,7 +167,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         self._fit_link(records, CountTarget(bounds), link, groups, weights)
         self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
 
-    def _function(self, X: Any) -> np.ndarray:
+    def _function(self, X: np.ndarray) -> np.ndarray:
         """Predictions for checked rows."""
         return self._mean(self._linear(X))
 

@@ -405,7 +405,9 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
         self.momentum_ = momentum
         self._scaling = maps
 
-    def _centred(self, X: Any, confidence_level: float, method: str) -> Any:
+    def _centred(
+        self, X: np.ndarray, confidence_level: float, method: str
+    ) -> tuple[np.ndarray, float]:
         """The interval, which has the same half-width at all rows."""
         if self._error is None:
             raise NotImplementedError(

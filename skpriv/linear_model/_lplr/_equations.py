@@ -131,7 +131,9 @@ class TreeFit(Released):
     tree: "PartitionTree"
     theta_bound: float
 
-    def interval(self, phi: np.ndarray, confidence_level: float, method: str) -> Any:
+    def interval(
+        self, phi: np.ndarray, confidence_level: float, method: str
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Centre and half-width for phi'theta*, uniformly over the points."""
         bins, bounds = _bounds(self.tree, self.theta_bound, confidence_level)
         low = np.empty(len(phi))

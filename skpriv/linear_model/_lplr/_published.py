@@ -199,7 +199,9 @@ class PaperIntervals(Released):
             predicted[rows] = points[rows] @ node.total
         return predicted
 
-    def interval(self, phi: np.ndarray, confidence_level: float, method: str) -> Any:
+    def interval(
+        self, phi: np.ndarray, confidence_level: float, method: str
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Intersection over the levels of each path; all hold on one event, for all x at once."""
         widths = self.half_widths(confidence_level)
         norms = self.theta_bound * np.linalg.norm(phi, axis=1)

@@ -47,7 +47,7 @@ class GradientCertificate:
     mean_phi : ndarray of shape (p, p)
         Noisy mean of Phi_U, over the same records.
     mean_scale : float
-    n : int
+    n : float
         Number of records.
     """
 
@@ -58,7 +58,7 @@ class GradientCertificate:
     gradient_scale: float
     mean_phi: np.ndarray
     mean_scale: float
-    n: int
+    n: float
 
     def interval(
         self, points: np.ndarray, radius: float, confidence_level: float

@@ -293,7 +293,7 @@ class ReweightedRegressor(MomentRegressor):
             )
         return super().coefficient_law(estimand)
 
-    def _function(self, X: Any) -> "Array":
+    def _function(self, X: np.ndarray) -> "Array":
         """The mean of y for checked rows."""
         linear = super()._function(X)
         if self._link.linear:
@@ -304,7 +304,7 @@ class ReweightedRegressor(MomentRegressor):
     def _interval_methods(self) -> tuple[str, ...]:
         return ("certified", "asymptotic") if self._certificate is None else ("certified",)
 
-    def _centred(self, X: Any, confidence_level: float, method: str) -> Any:
+    def _centred(self, X: np.ndarray, confidence_level: float, method: str) -> Any:
         """The interval of the moments, or of the last gradient of "sgd"."""
         if self._certificate is None:
             return super()._centred(X, confidence_level, method)

@@ -275,7 +275,7 @@ class Session(ABC):
         law = self._law(query, slot)
         paid = self._pay(query, slot, law)
         answer = self._answer(query, slot, law)
-        count = answer.n if self.persons is None else self._count(slot)
+        count = int(answer.n) if self.persons is None else self._count(slot)
         self._report(query, slot, count, answer.noise, paid)
         return answer
 
@@ -542,7 +542,7 @@ class Session(ABC):
         """Public number of records that a query sums over."""
         return self.n if slot.piece is None else len(slot.piece)
 
-    def _size(self, slot: Slot) -> int | Any:
+    def _size(self, slot: Slot) -> float:
         """Divisor that turns the sum of a query into a mean over rows.
 
         Persons count by the part of their places that has a row, as far as that is released.
