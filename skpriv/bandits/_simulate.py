@@ -110,7 +110,7 @@ def simulate(
         raise ValueError(f"env is the class {env.__name__}: pass an object that it makes.")
     rounds = _records(horizon, n_records)
     if isinstance(random_state, np.random.RandomState):
-        random_state = int(random_state.randint(MAX_SEED))
+        random_state = random_state.randint(MAX_SEED)
     seeds = np.random.SeedSequence(random_state).spawn(n_runs)
     tasks = (
         delayed(_run)(list(named.values()), env, horizon, rounds, seed, random_state is not None)

@@ -8,7 +8,7 @@ columns stand side by side in one vector, so that their squared changes add up. 
 a column is found from the noisy counts of a binary tree.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from functools import partial
 from itertools import pairwise, product
@@ -981,12 +981,12 @@ def describe(
 
 def _chosen(schema: Schema | dict[str, Any], columns: Any) -> Schema:
     """The columns that are described; each gets a place for missing cells."""
-    schema = as_schema(schema)
-    columns = schema if columns is None else columns
-    names = present_names(columns, schema, "columns", "the schema")
+    types: Mapping[str, Any] = as_schema(schema)
+    columns = types if columns is None else columns
+    names = present_names(columns, types, "columns", "the schema")
     if not names:
         raise ValueError("columns must name at least one column of the schema.")
-    return Schema({name: replace(schema[name], missing="indicator") for name in names})
+    return Schema({name: replace(types[name], missing="indicator") for name in names})
 
 
 def _ranges_and_coded(encoder: Any, schema: Schema) -> tuple[list[ColumnRange], list[Coded]]:

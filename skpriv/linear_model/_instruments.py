@@ -722,8 +722,9 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         units = self._units
         origin = np.append(np.zeros(len(units) - 1), self._record_map.centre)
         source = LinearSource(self.first_stage_.warning or self._released.solved, units, origin)
-        words = str(self.interval_estimand)
-        return CoefficientLaw.of(source, len(units), self._released.moments.n, estimand=words)
+        return CoefficientLaw.of(
+            source, len(units), self._released.moments.n, estimand=self.interval_estimand
+        )
 
     def fit_statistics(self) -> tuple[Any, ...]:
         """The residual deviation of the structural equation, by what was released.

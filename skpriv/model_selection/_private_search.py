@@ -288,7 +288,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         return [listed[i] for i in np.sort(rng.permutation(len(listed))[: self.n_iter])]
 
     def _seed(self, rng: np.random.RandomState) -> int | None:
-        return None if self.random_state is None else int(rng.randint(MAX_SEED))
+        return None if self.random_state is None else rng.randint(MAX_SEED)
 
     def _report(self, plan: "_Plan", n: int, secure: bool) -> PrivacyReport:
         report = PrivacyReport(type(self).__name__, "central", plan.budget, secure)

@@ -83,8 +83,10 @@ class ColumnType:
     """Base class of the types of columns; not for direct use.
 
     A subclass is a dataclass of public facts, with the methods ``encode`` and ``decode`` between a
-    column and its block, ``states`` of the cells, and ``block(name)``. `is_open` says whether a
-    person has still to fill in the range or the list, and `to_fill_in` what that person writes.
+    column and its block, ``states`` of the cells, and ``block(name)``. Displays ask for the numbers
+    of public values, of the rows of a block, and of cells, and for the one that effects are told
+    against. `is_open` says whether a person has still to fill in the range or the list, and
+    `to_fill_in` what that person writes.
 
     Attributes
     ----------
@@ -95,6 +97,14 @@ class ColumnType:
     """
 
     kind: ClassVar[str]
+    encode: Callable[[Any], np.ndarray]
+    decode: Callable[[np.ndarray], list[Any]]
+    states: Callable[[Any], np.ndarray]
+    block: Callable[[str], Block]
+    _public_values: Callable[[int], np.ndarray]
+    _values_of: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+    _values_in: Callable[[Any], tuple[np.ndarray, np.ndarray]]
+    _reference: Any
     to_fill_in: ClassVar[tuple[str, ...]] = ()
     to_consider: ClassVar[tuple[str, ...]] = ('missing = "indicator"',)
     readable: ClassVar[Any] = READ_AS_NUMBERS  # kinds of dtypes whose cells it can read
@@ -229,7 +239,7 @@ class _Line(ColumnType):
         outside = (numbers < low) | (numbers > high)
         return np.select([np.isnan(numbers), outside], [LOST, CLIPPED], READ)
 
-    def decode(self, block: Any) -> Any:
+    def decode(self, block: np.ndarray) -> list[Any]:
         """Values of the rows of a block, None where missing: undoes `encode`.
 
         Parameters
@@ -791,7 +801,7 @@ class Categorical(_Listed):
         return "" if self.other or self.missing is not None else "the mean of all levels"
 
     @property
-    def levels(self) -> list[Any]:
+    def levels(self) -> list[str]:
         """All categories of the block, "other" and "missing" where they are asked for."""
         extra = [OTHER] * self.other + [MISSING] * self.has_indicator
         return list(dict.fromkeys([*map(str, self.categories), *extra]))
@@ -841,7 +851,7 @@ class Categorical(_Listed):
             absent = unknown if self.missing is None else listed[_said(self.missing)]
         return codes_of(series, listed, unknown if self.other else absent, absent)
 
-    def decode(self, block: Any) -> Any:
+    def decode(self, block: np.ndarray) -> list[Any]:
         """Values of the rows of a block, None where missing: undoes `encode`.
 
         Parameters
@@ -877,7 +887,7 @@ class Categorical(_Listed):
         ranges = np.column_stack([corners.min(axis=0), corners.max(axis=0)])
         shifts = corners[1:] - corners[0]
         cells = level_cells(corners)
-        return Block(names, ranges, list(names), shifts, corners[0], cells, str(self.levels[0]))
+        return Block(names, ranges, list(names), shifts, corners[0], cells, self.levels[0])
 
     @property
     def coded(self) -> Any:

@@ -24,6 +24,7 @@ from ._columns import Boolean, Numeric
 from ._schema import Schema, column_names, columns_of
 
 if TYPE_CHECKING:
+    from ._columns import Block, ColumnType
     from .._contracts import Array
 
 
@@ -108,7 +109,7 @@ class SchemaEncoder(PublicTransformer):
     def usual_target(self) -> tuple[Any, ...]:
         """Mean and standard deviation of the target by its usual range; empty without one."""
         schema = self._types
-        column = schema.get(schema.target)
+        column = None if schema.target is None else schema.get(schema.target)
         return usual_moments(*column.usual) if column is not None and column.usual else ()
 
     def imagined(self, cube: np.ndarray, shares: dict[str, Any]) -> "Array":
@@ -403,13 +404,13 @@ class TableEncoder(SchemaEncoder):
         }
         return CoefficientMap(names, matrix, np.vstack(cells) * scale, lists)
 
-    def _column(self, name: str) -> tuple[Any, slice]:
+    def _column(self, name: str) -> "tuple[ColumnType, slice]":
         """The type of a column that is encoded, and its place in the output."""
         check_is_fitted(self)
         (name,) = present_names([name], self.blocks_, "name", "the encoder")
         return self._types[name], self.blocks_[name]
 
-    def _blocks(self) -> list[Any]:
+    def _blocks(self) -> "list[Block]":
         check_is_fitted(self, "norm_")
         schema = self._types
         return [schema[name].block(name) for name in self.columns_]

@@ -10,6 +10,7 @@ a'beta.
 
 import ast
 import re
+from collections.abc import Mapping
 from dataclasses import field
 from itertools import product, starmap
 from keyword import iskeyword
@@ -210,7 +211,7 @@ class FormulaEncoder(SchemaEncoder):
             intercept is that of a row whose terms are all 0.
         """
         check_is_fitted(self)
-        schema = self._types
+        schema: Mapping[str, Any] = self._types
         size = len(self.terms_)
         names = list(self.terms_)
         matrix = np.eye(size + len(self._missing) + 1)

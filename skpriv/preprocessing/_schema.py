@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -107,7 +107,7 @@ class TableFormat:
             return column
         return replace(column, decimal=self.decimal, thousands=column.thousands or self.thousands)
 
-    def inherits(self, column: Any) -> bool:
+    def inherits(self, column: Numeric) -> bool:
         """Whether a column needs no marks of its own where a schema has these."""
         mine = self.decimal, self.thousands
         return self.decimal is not None and (column.decimal, column.thousands) == mine
@@ -115,7 +115,7 @@ class TableFormat:
 
 @stored
 @dataclass(init=False, eq=False, repr=False)
-class Schema(Mapping[Any, Any]):
+class Schema(Mapping[str, ColumnType]):
     """The types of the columns of a table, with public ranges and lists.
 
     Parameters
@@ -158,10 +158,10 @@ class Schema(Mapping[Any, Any]):
     True
     """
 
-    _columns: dict[str, Any]
-    _target: Any
+    _columns: dict[str, ColumnType]
+    _target: str | None
     # Models of older versions have schemas without these
-    _outcomes: tuple[Any, ...] = ()
+    _outcomes: tuple[str, ...] = ()
     _format: TableFormat = TableFormat()
 
     def __init__(
@@ -197,14 +197,20 @@ class Schema(Mapping[Any, Any]):
                 raise ValueError(f"Column {name!r}: {error}") from None
 
     @property
-    def columns(self) -> Any:
+    def columns(self) -> Mapping[str, ColumnType]:
         """The column types by name, read-only."""
         return MappingProxyType(self._columns)
 
     @property
-    def target(self) -> str | Any:
+    def target(self) -> str | None:
         """Name of the column that is predicted, or None."""
         return self._target
+
+    @property
+    def _target_name(self) -> str:
+        if self.target is None:
+            raise ValueError("The schema has no target: say which with schema.with_target(name).")
+        return self.target
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -221,7 +227,7 @@ class Schema(Mapping[Any, Any]):
         """How a CSV file is written, and whose its rows are."""
         return self._format
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> ColumnType:
         return self._columns[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -254,7 +260,7 @@ class Schema(Mapping[Any, Any]):
     def __str__(self) -> str:
         return self.to_toml()
 
-    def with_target(self, target: Any) -> "Schema":
+    def with_target(self, target: str) -> "Schema":
         """The same columns, one of which is the target.
 
         Parameters
@@ -287,7 +293,7 @@ class Schema(Mapping[Any, Any]):
         columns = {name: self._unmarked(column) for name, column in self.items()}
         return Schema(columns, **self._settings | said)
 
-    def select(self, names: Any) -> "Schema":
+    def select(self, names: Iterable[str]) -> "Schema":
         """Some of the columns, in the order of the schema; the target and outcomes among them stay.
 
         Parameters
@@ -348,13 +354,13 @@ class Schema(Mapping[Any, Any]):
         people = columns_of(frame, [person]).get_column(person)
         return {"groups": people.to_native(), "max_rows_per_group": limit}
 
-    def _unmarked(self, column: Any) -> Any:
+    def _unmarked(self, column: ColumnType) -> ColumnType:
         """A column without the marks of numbers that it has of the whole schema."""
         if isinstance(column, Numeric) and self.table_format.inherits(column):
             return replace(column, decimal=None, thousands=None)
         return column
 
-    def check_filled(self, names: Any = None) -> None:
+    def check_filled(self, names: Iterable[str] | None = None) -> None:
         """Raise `ValueError` if a range or a list is still open.
 
         Parameters
@@ -371,7 +377,7 @@ class Schema(Mapping[Any, Any]):
                     "column means and never from the rows."
                 )
 
-    def check_dtypes(self, table: Any, names: Any) -> None:
+    def check_dtypes(self, table: Any, names: Iterable[str]) -> None:
         """Refuse columns whose dtypes, which are public, let nobody read a cell; with the remedy.
 
         Parameters
@@ -393,16 +399,14 @@ class Schema(Mapping[Any, Any]):
     @property
     def bounds_y(self) -> tuple[float, float]:
         """Public range (low, high) of the target, for ``bounds_y`` of a regressor."""
-        if self.target is None:
-            raise ValueError("The schema has no target: say which with schema.with_target(name).")
-        column = self[self.target]
+        column = self[self._target_name]
         if isinstance(column, Boolean):
             return 0.0, 1.0
         if not isinstance(column, Numeric):
             raise ValueError(
                 f"The target {self.target!r} is {column.kind}, but it must be numeric or boolean."
             )
-        self.check_filled([self.target])
+        self.check_filled([self._target_name])
         return column.low, column.high
 
     def read_target(self, frame: Any) -> np.ndarray:
@@ -423,7 +427,7 @@ class Schema(Mapping[Any, Any]):
         low, high = self.bounds_y
 
         def numbers(cells: Any) -> "Array":
-            z = self[self.target].encode(cells)[:, 0]
+            z = self[self._target_name].encode(cells)[:, 0]
             return np.clip(low + (z + 1.0) * (high / 2.0 - low / 2.0), low, high)
 
         return self._read(numbers, frame, np.nan)
@@ -454,7 +458,7 @@ class Schema(Mapping[Any, Any]):
         >>> schema.weights(pd.DataFrame({"days": [10, None]}))["sample_weight"].tolist()
         [1.0, 0.0]
         """
-        column = self.get(self.target)
+        column = None if self.target is None else self.get(self.target)
         if not isinstance(column, Numeric | Boolean) or not column.has_indicator:
             return {}
         filled = self._read(lambda cells: 1.0 - column.encode(cells)[:, 1], frame, 0.0)
@@ -467,12 +471,12 @@ class Schema(Mapping[Any, Any]):
         They are the categories, as text, of a categorical or ordinal target. A truth value is False
         or True, or else its words for them, as text. A number has the ends of its range.
         """
-        column = self.get(self.target)
+        column = self[self._target_name]
         if isinstance(column, Boolean):
             return tuple(map(str, column._levels)) if column.true or column.false else (False, True)
         if not isinstance(column, Categorical | Ordinal):
             return tuple(int(end) if end == int(end) else end for end in self.bounds_y)
-        self.check_filled([self.target])
+        self.check_filled([self._target_name])
         return tuple(map(str, column.categories))
 
     def read_labels(self, frame: Any) -> np.ndarray:
@@ -488,7 +492,7 @@ class Schema(Mapping[Any, Any]):
         ndarray of shape (n_rows,)
             Members of `classes` as objects, and None where a cell is none of them.
         """
-        column = self.get(self.target)
+        column = self[self._target_name]
         if not isinstance(column, Boolean | Categorical | Ordinal):
             return self.read_target(frame)
 
@@ -508,11 +512,12 @@ class Schema(Mapping[Any, Any]):
                 f"frame must be in memory, and not a {type(frame).__name__}: pass what its "
                 "collect() or compute() returns."
             )
-        self.check_dtypes(frame, [self.target])
-        present_names([self.target], column_names(frame), "The schema", "the table")
+        names = [self._target_name]
+        self.check_dtypes(frame, names)
+        present_names(names, column_names(frame), "The schema", "the table")
 
         def evaluate(table: Any) -> "Array":
-            return read(columns_of(table, [self.target]).get_column(self.target))
+            return read(columns_of(table, names).get_column(*names))
 
         return held_back(evaluate, frame, nothing)
 
@@ -653,9 +658,9 @@ class Schema(Mapping[Any, Any]):
         said = self.table_format.given().items()
         tables = ["".join(f"{key} = {_toml(value)}\n" for key, value in said)] if said else []
         for name, column in self.items():
-            column = self._unmarked(column)
+            written: Any = self._unmarked(column)
             roles = {self.target: "target"} | dict.fromkeys(self.outcomes, "outcome")
-            table = {"type": column.kind, **asdict(column), "role": roles.get(name)}
+            table = {"type": column.kind, **asdict(written), "role": roles.get(name)}
             lines = [f"[{_key(name)}]"]
             lines += [f"{key} = {_toml(v)}" for key, v in table.items() if v is not None]
             open_lines = (*column.to_fill_in, *column.to_consider) if column.is_open else ()
@@ -689,7 +694,7 @@ def column_names(X: Any) -> list[str]:
     return list(as_frame(X).columns) if names is None else names
 
 
-def _column(name: str, table: dict[str, Any]) -> Any:
+def _column(name: str, table: dict[str, Any]) -> ColumnType:
     kind = table.pop("type", None)
     if kind not in list(TYPES):
         given = "has no type" if kind is None else f"has the type {kind!r}"

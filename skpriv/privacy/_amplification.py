@@ -348,7 +348,7 @@ def two_level_delta(
     ]
     main = np.logaddexp(*logs) + tilts - 1.0 - np.log(tilts * rest)
     total = np.logaddexp(main, -short).min() + 2.0 * ABSOLUTE
-    return float(exp(min(0.0, total)))
+    return exp(min(0.0, total))
 
 
 @lru_cache(maxsize=1024)

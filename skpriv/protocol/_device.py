@@ -35,7 +35,7 @@ def is_asked(users: dict[str, int], user: Any) -> bool:
     is_known(users, user)
     if users["stop"] - users["start"] == users["n"]:
         return True
-    return bool(user in public_order(users["n"], users["seed"])[users["start"] : users["stop"]])
+    return user in public_order(users["n"], users["seed"])[users["start"] : users["stop"]]
 
 
 def public_order(n: int, seed: int) -> np.ndarray:

@@ -182,8 +182,13 @@ def test_improper_schemas():
         TableEncoder("schema.toml").fit(pd.DataFrame({"age": [1]}))
     with pytest.raises(ValueError, match="target names 'dose'"):
         Schema({"age": Numeric(0, 120)}, target="dose")
-    with pytest.raises(ValueError, match="no target"):
-        Schema({"age": Numeric(0, 120)}).bounds_y
+    without = Schema({"age": Numeric(0, 120)})
+    frame = pd.DataFrame({"age": [1]})
+    for read in (without.read_target, without.read_labels, lambda _: without.classes):
+        with pytest.raises(ValueError, match="no target"):
+            read(frame)
+    assert without.weights(frame) == {}
+    assert TableEncoder(without).fit(frame).usual_target == ()
     with pytest.raises(ValueError, match="numeric or boolean"):
         Schema({"sex": Categorical(["F"])}, target="sex").bounds_y
     assert Schema({"ill": Boolean()}, target="ill").bounds_y == (0.0, 1.0)

@@ -248,7 +248,7 @@ def reweighted_sensitivity(condition: float) -> float:
     r = np.linspace(0.0, 1.0, 101)[:, None]
     square = (1.0 + r**2 + 2.0 * p * r) + (2.0 + 2.0 * p * q) + (2.0 - 2.0 * p**2)
     square += (REWEIGHTED_SQUARE_WEIGHT * (1.0 - r**2)) ** 2
-    return float(min(sqrt(8.0), sqrt(square.max()) * (1.0 + 1e-5)))
+    return min(sqrt(8.0), sqrt(square.max()) * (1.0 + 1e-5))
 
 
 MOST_SHAPE_NOISE = 0.5  # noise over an eigenvalue of 1 / p, above which the rows' shape is hidden

@@ -129,7 +129,7 @@ class Lattice:
         # A user's noise has a deviation of 2^bits root(size / adding) / mu steps, and the sampler
         # takes at most 2^45.
         widest = 44.5 + log2(mu * sqrt(adding / size))
-        bits = min(FINEST, int(HEADROOM - ceil(log2(largest_sum))), floor(widest))
+        bits = min(FINEST, HEADROOM - ceil(log2(largest_sum)), floor(widest))
         if bits < COARSEST:
             raise PrivacyError(
                 f"{users} users and {size} numbers at mu={mu:.3g} do not fit into {NO_ROOM}"
