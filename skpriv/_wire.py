@@ -13,9 +13,65 @@ import json
 import secrets
 from functools import lru_cache
 from math import ceil, inf, pi
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import numpy as np
+
+if TYPE_CHECKING:
+
+    class Users(TypedDict):
+        """Their number, the seed of their public order, and the places of those who answer."""
+
+        n: int
+        seed: int
+        start: int
+        stop: int
+
+    class Codes(TypedDict):
+        """The public codebook of a round; its size is open where the first report says it."""
+
+        name: Literal["codebook"]
+        epsilon: float
+        size: int | None
+        count: int
+        nearest: int
+        seed: Literal["user", "device"]
+
+    # The policy of a task, by whose actions features are chosen
+    Actions = TypedDict("Actions", {"class": str, "id": str, "shared": bool, "n_actions": int})
+
+    class Task(TypedDict):
+        """The question to the devices of a round, each of which sends an index of a codebook."""
+
+        version: int
+        query: dict[str, Any]
+        channel: Codes
+        budget: dict[str, float]
+        round: int
+        users: Users
+        hash: str
+        estimator: NotRequired[dict[str, Any]]  # of a Collector
+        policy: NotRequired[Actions]  # of a policy
+
+    class Adding(TypedDict):
+        """The number of users, and of those who are counted on for noise."""
+
+        n: int
+        adding: int
+
+    class SumTask(TypedDict):
+        """The question to the devices of a round, each of which sends shares of a sum."""
+
+        version: int
+        channel: dict[str, str]
+        estimator: dict[str, Any]
+        users: Adding
+        n_features: int
+        nonce: str
+        answers: list[tuple[list[int], int]]
+        attempt: int
+        hash: str
+
 
 WEIGHT_BITS = 40  # a far direction has the weight b = 2^40
 # A larger epsilon is drawn with this one: e^64 to one is certainty, and the sums stay short.
@@ -188,8 +244,8 @@ def task_hash(fields: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def read_task(task: Any) -> dict[str, Any]:
-    """Fields of a task, checked against its version and hash.
+def read_task(task: Any) -> Any:
+    """Fields of a task or sum task, checked against its version and hash alone.
 
     Raises
     ------
@@ -212,19 +268,19 @@ def read_task(task: Any) -> dict[str, Any]:
     return fields
 
 
-def is_known(users: Any, user: int) -> None:
+def is_known(users: "Users | Adding", user: Any) -> None:
     """Refuse anything but the number of a user of the task."""
     is_integer = isinstance(user, (int, np.integer)) and not isinstance(user, bool)
     if not (is_integer and 0 <= user < users["n"]):
         raise ValueError(f"user={user!r} must be a number from 0 to {users['n'] - 1}.")
 
 
-def user_seed(fields: Any, user: int) -> bytes:
+def user_seed(fields: "Task", user: int) -> bytes:
     """Public seed of a user's codebook: the task and the user's number."""
     return bytes.fromhex(fields["hash"]) + int(user).to_bytes(8, "little")
 
 
-def read_report(fields: Any, user: int, answer: Any) -> tuple[bytes, int, int]:
+def read_report(fields: "Task", user: int, answer: Any) -> tuple[bytes, int, int]:
     """(seed, size, index) of the bytes of a report to a task.
 
     Raises
@@ -245,18 +301,18 @@ def read_report(fields: Any, user: int, answer: Any) -> tuple[bytes, int, int]:
     return body[numbers:] or user_seed(fields, user), size, index
 
 
-def report_bytes(fields: Any, size: int, index: int, seed: bytes) -> bytes:
+def report_bytes(fields: "Task", size: int, index: int, seed: bytes) -> bytes:
     """Report of an index, with the seed that the device drew, if any."""
     numbers = size.to_bytes(SIZE_BYTES, "little") + index.to_bytes(INDEX_BYTES, "little")
     return message_head(fields, "report") + numbers + seed
 
 
-def message_head(fields: Any, kind: str) -> bytes:
+def message_head(fields: "Task | SumTask", kind: str) -> bytes:
     """First bytes of a "report" or a "share": what it is, and the hash of the task it answers."""
     return MAGIC[kind] + bytes.fromhex(fields["hash"])[:TASK_BYTES]
 
 
-def message_body(fields: Any, kind: str, message: Any, size: int) -> bytes:
+def message_body(fields: "Task | SumTask", kind: str, message: Any, size: int) -> bytes:
     """The content of a message after its first bytes.
 
     Raises
@@ -275,7 +331,7 @@ def message_body(fields: Any, kind: str, message: Any, size: int) -> bytes:
     return message[len(head) :]
 
 
-def reported_directions(fields: Any, size: int, answers: Any) -> np.ndarray:
+def reported_directions(fields: "Task", size: int, answers: Any) -> np.ndarray:
     """Directions of (seed, index) pairs of reports to a task.
 
     Returns

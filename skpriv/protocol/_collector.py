@@ -26,6 +26,7 @@ from ._store import ReportStore, described, home, n_features_of, restored
 from ._sums import RoundNeeded, Rounds, RowsOnDevices, Sums
 
 if TYPE_CHECKING:
+    from .._wire import Task
     from sklearn.base import BaseEstimator
 
     from ..privacy import CodebookNoise
@@ -135,14 +136,14 @@ class Reports(Rounds):
         self._answers = self._store.count(self._collection.round)
         return None, fields
 
-    def _as_it_was(self, fields: dict[str, Any]) -> Any:
+    def _as_it_was(self, fields: "Task") -> Any:
         """The task that devices were given before a restart, which rounding may make anew."""
         name = f"task {self._collection.round}"
         if name not in self._settings:
             self.write({name: fields})
         return self._settings[name]
 
-    def _task_fields(self, needed: Any) -> dict[str, Any]:
+    def _task_fields(self, needed: Any) -> Any:
         settings = self._settings
         code = needed.law.code
         query = needed.query.wire()
@@ -154,7 +155,7 @@ class Reports(Rounds):
             query["n_features"] = None
         self._code = code
         shuffled = capabilities(self._estimator.privacy).amplifies
-        fields = {
+        fields: Any = {
             "version": WIRE_VERSION,
             "estimator": settings["estimator"],
             "query": query,
@@ -175,7 +176,7 @@ class Reports(Rounds):
             fields["budget"]["delta"] = float(self._estimator.delta)
         return {**fields, "hash": task_hash(fields)}
 
-    def add(self, fields: dict[str, Any], user: Any, answer: Any) -> bool:
+    def add(self, fields: "Task", user: Any, answer: Any) -> bool:
         """Keep the report of a user; whether it was the last one."""
         users = fields["users"]
         is_known(users, user)
@@ -195,7 +196,7 @@ class Reports(Rounds):
         return bool(self._answers == users["stop"] - users["start"])
 
     def check_totals(
-        self, fields: dict[str, Any], totals: tuple[Any, ...], n: int | None
+        self, fields: "Task", totals: tuple[Any, ...], n: int | None
     ) -> dict[str, Any]:
         """Refuse to close a round without answers; nothing more is said of it."""
         if totals or n is not None:
@@ -208,7 +209,7 @@ class Reports(Rounds):
         """Refuse: reports have been seen."""
         raise PrivacyError("reports have been seen: their round is not repeated.")
 
-    def _check_size(self, fields: dict[str, Any], size: int) -> None:
+    def _check_size(self, fields: "Task", size: int) -> None:
         """Number of features of the first report, where the task leaves it open."""
         n_features = size - 1 - bool(fields["query"]["fit_intercept"])
         if self._n_features is None and 1 <= n_features <= MOST_UNTOLD:
@@ -229,7 +230,7 @@ class Reports(Rounds):
         """Whether the open round is one in which the first report says the number of features."""
         return self._settings["n_features"] is None and not self._rounds
 
-    def taken(self, fields: dict[str, Any]) -> LiftedReports:
+    def taken(self, fields: "Task") -> LiftedReports:
         """Reports of the open round, decoded."""
         size = self._n_features + 1 + bool(fields["query"]["fit_intercept"])
         reports = self._store.reports(self._collection.round)
@@ -563,7 +564,7 @@ class Collector:
             raise ValueError("the last round is closed: the report comes too late.")
         return self._fields
 
-    def _take_round(self, fields: dict[str, Any]) -> None:
+    def _take_round(self, fields: Any) -> None:
         """Take over a round that is closed, and go on with the fit."""
         self._rounds.append(self._way.taken(fields))
         self._go_on()

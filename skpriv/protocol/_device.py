@@ -19,6 +19,7 @@ from ..exceptions import PrivacyError
 from ._record import CHANNEL, DAMAGED, check_size, chosen, floats, is_integer, n_phi, scaled_record
 
 if TYPE_CHECKING:
+    from .._wire import Task, Users
     from .._contracts import Array
 
 # A server that lies could stall devices. Collectors ask for at most 1,024 directions.
@@ -27,7 +28,7 @@ LARGEST_CODEBOOK = 16_000_000  # numbers that take 2 seconds and a gigabyte
 LARGEST_ORDER = 100_000_000  # users whose order takes 7 seconds and 0.8 GB
 
 
-def is_asked(users: dict[str, int], user: Any) -> bool:
+def is_asked(users: "Users", user: Any) -> bool:
     """Whether a user is among those who answer: positions start to stop of a public order.
 
     The order is a permutation of n users by a public seed, drawn before anybody answered.
@@ -97,7 +98,7 @@ def _any_of(marked: np.ndarray) -> int:
     return int(secrets.choice(np.flatnonzero(marked)))
 
 
-def action_features(fields: dict[str, Any], contexts: Any) -> np.ndarray:
+def action_features(fields: "Task", contexts: Any) -> np.ndarray:
     """Features phi(x, a) of every action, of shape (n_actions, n_phi); zero where no number is."""
     actions = fields["policy"]
     size = fields["query"]["n_features"]
@@ -258,7 +259,7 @@ def report(
 
 
 def secret_direction(
-    fields: dict[str, Any],
+    fields: "Task",
     size: int,
     x: Any,
     y: Any,

@@ -17,6 +17,7 @@ from .._contracts import Shaped
 from ..exceptions import PrivacyError
 
 if TYPE_CHECKING:
+    from .._wire import Task
     from .._contracts import Array, Scalar
 
 # Devices and collector of sums derive the same questions and shares of the budget. The name
@@ -102,7 +103,7 @@ def n_cells(x: Any) -> int:
     return len(x) if _sized(x) else 1
 
 
-def n_phi(fields: dict[str, Any], x: Any) -> int:
+def n_phi(fields: "Task", x: Any) -> int:
     """Number of features that a task asks of a record, by the task and public shapes alone.
 
     Raises
@@ -123,7 +124,7 @@ def n_phi(fields: dict[str, Any], x: Any) -> int:
     return found
 
 
-def chosen(fields: dict[str, Any], size: int, x: Any, action: int | None) -> Any:
+def chosen(fields: "Task", size: int, x: Any, action: int | None) -> Any:
     """Cells phi(x, a) of the action that was taken; None if there is no such action."""
     actions = fields.get("policy")
     if actions is None:

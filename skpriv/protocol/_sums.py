@@ -12,7 +12,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf, prod
@@ -38,6 +38,7 @@ from ._record import CHANNEL, DAMAGED, check_size, floats, is_integer, n_cells, 
 from ._store import n_features_of, restored
 
 if TYPE_CHECKING:
+    from .._wire import SumTask
     from sklearn.base import BaseEstimator
 
     from .._contracts import Array
@@ -216,18 +217,18 @@ class Round:
 FIXED = ("version", "channel", "estimator", "users", "n_features", "nonce")
 
 
-def collection_of(fields: dict[str, Any]) -> str:
+def collection_of(fields: Mapping[str, Any]) -> str:
     """Hash of what is fixed before the first round."""
     text = json.dumps({name: fields[name] for name in FIXED}, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def place_of(fields: dict[str, Any]) -> tuple[str, int]:
+def place_of(fields: "SumTask") -> tuple[str, int]:
     """The collection of a round, and how many rounds were closed before it."""
     return collection_of(fields), len(fields["answers"])
 
 
-def rounds_of(fields: dict[str, Any]) -> list[str]:
+def rounds_of(fields: "SumTask") -> list[str]:
     """Hash of each round up to the open one: the same for all attempts at it.
 
     A round is what was released before it. Rounds whose pasts contradict each other could have
@@ -244,7 +245,7 @@ def rounds_of(fields: dict[str, Any]) -> list[str]:
 
 def task_fields(
     settings: dict[str, Any], answers: list[tuple[list[int], int]], attempt: int
-) -> dict[str, Any]:
+) -> Any:
     """Fields of the task of the next round.
 
     Parameters
@@ -254,7 +255,7 @@ def task_fields(
     answers : list of (total, n)
     attempt : int
     """
-    fields = {
+    fields: Any = {
         "version": WIRE_VERSION,
         "channel": {"name": CHANNEL, "transport": settings["transport"]},
         "estimator": settings["estimator"],
@@ -304,7 +305,7 @@ def _opened(text: str) -> Round:
     return Round(rows.needed, sum((report.charged for report in rows.reports.values()), Cost()))
 
 
-def _check(fields: dict[str, Any]) -> None:
+def _check(fields: Any) -> None:
     """Refuse fields of a wrong kind."""
     try:
         channel = fields["channel"]
@@ -396,7 +397,7 @@ def noisy_vector(needed: Any, x: Any, y: Any) -> "Array":
     return steps + discrete_gaussian(needed.lattice.variance, np.zeros(needed.size), os.urandom)
 
 
-def packed(fields: dict[str, Any], shares: np.ndarray) -> list[bytes]:
+def packed(fields: "SumTask", shares: np.ndarray) -> list[bytes]:
     """Messages of shares of shape (n_shares, size)."""
     head = message_head(fields, "share")
 
@@ -408,7 +409,7 @@ def packed(fields: dict[str, Any], shares: np.ndarray) -> list[bytes]:
     return [message(place, share) for place, column in enumerate(shares.T) for share in column]
 
 
-def unpacked(fields: dict[str, Any], message: bytes, size: int) -> tuple[int, np.ndarray]:
+def unpacked(fields: "SumTask", message: bytes, size: int) -> tuple[int, np.ndarray]:
     """(place, numbers) of a message to a task.
 
     Raises
@@ -474,7 +475,7 @@ class Sums(Rounds):
         fitted, needed = self.fitted(rows)
         return fitted, needed and fields
 
-    def add(self, fields: dict[str, Any], user: Any, answer: bytes) -> None:
+    def add(self, fields: "SumTask", user: Any, answer: bytes) -> None:
         """Refuse: shares go to the servers, and not to the analyst."""
         raise PrivacyError(
             "shares of users go to the two servers, or through the shuffler: an analyst who had "
@@ -499,7 +500,7 @@ class Sums(Rounds):
         self.write({name: attempt})
 
     def check_totals(
-        self, fields: dict[str, Any], totals: tuple[bytes | list[bytes], ...], n: int | None
+        self, fields: "SumTask", totals: tuple[bytes | list[bytes], ...], n: int | None
     ) -> dict[str, Any]:
         """Sum of what the servers give out, to be kept."""
         needed = open_round(fields).needed
@@ -511,13 +512,13 @@ class Sums(Rounds):
             raise PrivacyError("the users are fewer than those who are counted on, or too many.")
         return {f"answer {len(self._rounds) + 1}": [total.tolist(), count]}
 
-    def taken(self, fields: dict[str, Any]) -> tuple[np.ndarray, int]:
+    def taken(self, fields: "SumTask") -> tuple[np.ndarray, int]:
         """Sum of the open round, and how many users are in it."""
         total, n = self._settings[f"answer {len(self._rounds) + 1}"]
         return np.array(total, dtype=np.int64), int(n)
 
 
-def _of_servers(fields: dict[str, Any], totals: Any, size: int) -> tuple[np.ndarray, int]:
+def _of_servers(fields: "SumTask", totals: Any, size: int) -> tuple[np.ndarray, int]:
     """Sum and number of users of what the two servers gave out."""
     try:
         read = [json.loads(total) for total in totals]
@@ -536,7 +537,7 @@ def _of_servers(fields: dict[str, Any], totals: Any, size: int) -> tuple[np.ndar
 
 
 def _of_shuffler(
-    fields: dict[str, Any], messages: Any, needed: Any, n: int | None
+    fields: "SumTask", messages: Any, needed: Any, n: int | None
 ) -> tuple[np.ndarray, int]:
     """Sum of shuffled shares; a missing message would make its coordinate uniform, and is seen."""
     if len(messages) != 1:

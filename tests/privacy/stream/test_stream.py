@@ -120,7 +120,7 @@ def test_a_sum_of_shuffled_reports_does_not_tell_their_order(global_random_seed)
 @pytest.mark.parametrize("privacy", BATCHED)
 def test_a_batch_is_a_public_number_of_users(privacy):
     for batch in (None, 0, -1):
-        with uncharged("number of users of a batch"):
+        with uncharged("batch="):
             open_stream(privacy, Clipped(), Budget(1.0, 1e-6), 3, batch=batch)
     assert open_stream("central", Clipped(), Budget(1.0, 1e-6), 3, random_state=0).batch == 0
 
