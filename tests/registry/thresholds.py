@@ -255,6 +255,7 @@ NOT_ASKED = {
     "privacy/_noise/_lattice.py rounded": "a draw",
     "privacy/_session/_pieces.py _may_keep": "what fits into memory",
     "protocol/_record.py check_query": FORM,
+    "protocol/_record.py check_size": "how much a device works, by public numbers",
     "_wire.py index_weights": FORM,
     "_wire.py is_known": FORM,
     "_wire.py read_report": FORM,
