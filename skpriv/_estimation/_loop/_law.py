@@ -224,8 +224,7 @@ BOUNDED = (
 
 NO_LINE = (
     "its equation would be all noise at this budget, or was not asked since nothing is clipped in "
-    "it, or a few rows far from all others have too much of it: the estimand that is called "
-    "'fitted' is the line or curve that was fitted"
+    "it: the estimand that is called 'fitted' is the line or curve that was fitted"
 )
 
 

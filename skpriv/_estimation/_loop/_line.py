@@ -17,7 +17,7 @@ from ..._stored import stored
 from ...privacy import TOLD_ABOVE, Answer
 from .._links import IDENTITY, StepLink
 from .._persons import ScoreLengthsQuery
-from ._far_rows import FAR_LENGTH, FarRows, FarRowsQuery, inverse_root
+from ._far_rows import FAR_LENGTH, SHORTER, FarRows, FarRowsQuery, inverse_root
 from ._line_queries import LineScoreQuery, OwnSlopeQuery, StepAndLineQuery
 from ._rows import Whitened
 from ._rules import LEARNT, OWN_SLOPE, Rules
@@ -40,9 +40,6 @@ SPACING = np.gradient(EXPONENTS)
 FASTER = EXPONENTS < np.minimum(EXPONENTS + SLOWER, 2.0)[:, None]  # than each, by row
 # Mean distance of an exponential variable from its mean, over the mean.
 UNEVEN = 2.0 * exp(-1.0)
-# Part of the slope of counts that rows beyond its length may have. Errors were up to 8 times what
-# was said where they had .2 to .7, and as said where they had less (docs/evidence/glm.md).
-LONG_TAIL = 0.25
 # The part w of what shortening takes away in the mean direction of long scores that is put back to
 # lines by the way, and to declared ones; all of it if the link bends. Noise grows as 1 + w h,
 # and the mean distance of an exponential variable from w of its mean is w - 1 + 2 exp(-w) of that:
@@ -330,13 +327,15 @@ def likelihood_alone(
     rules: "Rules",
     slope: tuple[np.ndarray, float],
     link: Any,
-) -> Line | None:
+) -> Line:
     """The equation of the likelihood with a slope of its own, in coordinates of its own.
 
     Weights of far rows and of large means take a part of the slope D of steps, which is no more
     than the slope H of the likelihood. So H - D is asked in coordinates in which D is the identity,
     as `FarRows` are of a line. The scores are then asked in those coordinates in which the
-    ellipsoid of the error has the least volume: of D, of H, and of the steps.
+    ellipsoid of the error has the least volume: of D, of H, of the steps, and of D with directions
+    shortened in which rows beyond the released length have most of H. Such a row counts by its
+    length there, and makes scores longer in all directions.
 
     Parameters
     ----------
@@ -350,25 +349,25 @@ def likelihood_alone(
 
     Returns
     -------
-    Line or None
-        None where a few rows have much of the slope of counts.
+    Line
     """
     matrix, scale = slope
     p = len(matrix)
     own = inverse_root(matrix, 2.0 * scale * sqrt(2.0 * p))
     query: Any = _turned(OwnSlopeQuery(*maps, 1.0, link), own)
     shares = OWN_SLOPE * rules.line * np.array([LEARNT, 1.0 - LEARNT])
-    ends = np.sqrt(length_classes(_longest(query.whitened) ** 2, float(p)))
+    ends = np.sqrt(length_classes(_longest(query.whitened) ** 2, p))
     query, _ = _shortened(session, query, ends, shares, session.piece(rules.subset), 2.0)
     found, put_back, noise = query.read(session.sum(query, shares[1]))
+    # Directions in which rows beyond T have more than half of the slope of rows shortened to T
+    mostly = put_back / query.mean_excess - 0.5 * (found - put_back)
+    _, long, _ = FarRows(mostly, noise).missing(found)
     matrix = own @ matrix @ own
     of_steps = scale * norm_of(own, 2) ** 2
     directions = np.empty((p, 0))
-    of_far = np.eye(p)
     if of_steps < noise:  # directions of far rows alone have the noise of what was asked
         missing, directions, _ = FarRows(found - matrix, hypot(noise, of_steps)).missing(matrix)
         found = matrix + missing
-        of_far = directions @ directions.T
     # Rows beyond T have about the length l = T sqrt(1 + h), and the slope (1 + 1 / h) of what was
     # put back. A step x moves their linear part by l |x| over the root of mu', and the bend of the
     # link half as much of their slope.
@@ -387,10 +386,10 @@ def likelihood_alone(
         shape / norm_of(shape, 2)
         for shape in (inverse_root(found, noise / 4.0), np.linalg.inv(own))
     ]
+    if long.size:
+        shapes.append(np.eye(p) - (1.0 - 1.0 / SHORTER[1]) * long @ long.T)
     fields = query.whitened, query.target_map, query.location, query.point
-    line = line_alone(session, fields, last, rules, slope, link, shapes)._replace(own=own)
-    too_much = np.vdot(of_far, put_back - LONG_TAIL * found) > 0.0
-    return None if link.limit is None and too_much else line
+    return line_alone(session, fields, last, rules, slope, link, shapes)._replace(own=own)
 
 
 def _best_length(
