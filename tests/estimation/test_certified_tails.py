@@ -9,7 +9,6 @@ from skpriv._estimation._intervals import main_region, norm_quantile, operator_q
 
 LEVEL = 1e-4  # family-wise, of each Monte Carlo test over its parameters
 DRAWS = 20_000
-PART = 0.2  # of a region's failure, for the normal variable alone
 
 
 FAILURES = (0.3, 0.05, 0.005)
@@ -57,7 +56,7 @@ def test_the_operator_quantile_is_an_upper_bound(p):
 @pytest.mark.parametrize("failure", [0.05, 0.01])
 def test_the_region_of_the_main_part_has_its_probability(failure):
     """An exponential and a normal variable leave it with this probability, in 400,000 draws."""
-    t, q = main_region(failure, PART)
+    t, q = main_region(failure)
     rng = np.random.RandomState(0)
     a, b = rng.exponential(size=400_000), rng.normal(size=400_000)
     outside = (b > q) | (a > t * (1.0 - (np.maximum(b, 0.0) / q) ** 2))
@@ -78,7 +77,7 @@ def test_the_quantile_is_one_of_the_worst_sum(size, global_random_seed):
     """
     rng = np.random.RandomState(global_random_seed)
     failure, draws = 0.05, 200_000
-    t, q = main_region(failure, PART)
+    t, q = main_region(failure)
     total = size * (rng.poisson(size**-2.0, size=draws) - size**-2.0)
     normal, missed, halved = rng.normal(size=draws), np.zeros(draws, bool), np.zeros(draws, bool)
     for scale in (0.0, *np.geomspace(0.05, 50.0, 40)):

@@ -337,15 +337,13 @@ class LoopFit(Released):
         """Whether an equation is of all records, or each equation is of records of its own."""
         return not self.same_rows or equation.n == self.last.n
 
-    def recent_equations(
-        self, most_apart: float = 1.25
-    ) -> "tuple[list[ScoreEquation], np.ndarray]":
+    def recent_equations(self) -> "tuple[list[ScoreEquation], np.ndarray]":
         """Equations that intervals rest on, with weights that add up to one.
 
         They are those with a slope that all records were asked near the end of the loop. A part of
         the records has another sampling error. At a point that is further away than its own noise
         the slope is another, where scores are clipped or a link bends. Their limits differ by no
-        more than the factor ``most_apart`` from the last one.
+        more than the factor 1.25 from the last one.
         """
         # Squared length of a solution of pure noise, over the variance of a coordinate of a moment
         noise_square = len(self.b) / max(trace_of(self.gram) / len(self.b), 1e-300)
@@ -354,7 +352,7 @@ class LoopFit(Released):
             away = self.last.point - eq.point
             close = float(away @ self.gram @ away) <= eq.moment_scale**2 * noise_square
             limits = eq.cut_length, self.last.cut_length
-            close &= max(limits) <= most_apart * min(limits)
+            close &= max(limits) <= 1.25 * min(limits)
             if close and eq.slope is not None and bool(eq.fall) == bool(self.last.fall):
                 used.append(eq)
         used.append(self.last)
