@@ -5,10 +5,11 @@ The lines of the proof are those of docs/mathematics/shuffle.md.
 
 import itertools
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from scipy import integrate, optimize, stats
+from scipy import integrate, optimize, special, stats
 
 from skpriv import Budget
 from skpriv.privacy import _amplification as _sorter
@@ -336,3 +337,40 @@ def test_the_search_is_near_the_best(epsilon, n):
         options={"maxfev": 800},
     )
     assert found.fun > math.log(1e-6)
+
+
+# -- What is allowed for rounding -----------------------------------------------------------------
+
+
+def exact_tail(x):
+    """P(Z > x) of a normal variable in 40 digits, by Laplace's continued fraction of x >= 15."""
+    with localcontext(prec=40):
+        x = mills = Decimal(x)
+        for k in range(200, 0, -1):
+            mills = x + k / mills
+        root = Decimal("6.283185307179586476925286766559005768394").sqrt()
+        return (-x * x / 2).exp() / root / mills
+
+
+def test_tails_have_the_error_that_is_allowed_up_to_twenty_deviations():
+    places = np.linspace(15.0, 20.0, 400)
+    exact = [exact_tail(float(x)) for x in places]
+    pairs = zip(special.ndtr(-places), exact, strict=True)
+    errors = [abs(float(Decimal(float(found)) / true - 1)) for found, true in pairs]
+    logs = zip(special.log_ndtr(-places), exact, strict=True)
+    errors += [abs(float(Decimal(float(found)) - true.ln())) for found, true in logs]
+    assert max(errors) < 1e-13 == _sorter.RELATIVE
+
+
+def test_the_errors_of_logarithms_are_in_the_bounds(monkeypatch):
+    """Each bound has the error of its products, and of its sum."""
+    point = _sorter.Point(-0.5, 0.5, -1.0, 15.0, 5.0)  # its main part decides
+
+    def bounds():
+        two = _sorter.two_level_delta(1.0, 3.0, 10_000, 0.4, 1e-6)
+        return _sorter.log_sorter_delta(1.0, 1.0, 100_000, 0.7, point), math.log(two)
+
+    allowed = bounds()
+    assert max(allowed) < 0.0
+    monkeypatch.setattr(_sorter, "ABSOLUTE", 0.0)
+    assert np.subtract(allowed, bounds()) == pytest.approx(2e-9, rel=1e-5)

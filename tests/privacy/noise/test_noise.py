@@ -1,5 +1,6 @@
 """Noise: one law whatever the source, at the price that is charged."""
 
+import os
 from math import sqrt
 
 import numpy as np
@@ -7,7 +8,9 @@ import pytest
 from scipy import stats
 
 from skpriv.privacy import Budget, GaussianNoise, GumbelNoise, NoiseSource
+from skpriv.privacy._noise import _laws
 from skpriv.privacy._noise._laws import opendp_top
+from skpriv.records import as_rows
 
 SCALES = [1e-300, 1e-12, 0.37, 1.0, 1e12, 1e300]
 SOURCES = [None, 0]
@@ -98,3 +101,15 @@ def test_many_numbers_have_independent_noise_in_their_place():
     assert stats.kstest(draws.ravel() / 2.0, "norm").pvalue > LEVEL
     parts = [part[: size // 4] for part in np.array_split(draws.ravel(), 4)]
     assert np.abs(np.corrcoef(parts)[np.triu_indices(4, 1)]).max() < 6.0 / np.sqrt(size // 4)
+
+
+def test_a_secret_order_has_a_seed_of_256_bits(monkeypatch):
+    """Whoever guesses it knows which records a question was about."""
+    sizes = []
+    monkeypatch.setattr(
+        _laws.secrets, "token_bytes", lambda size: sizes.append(size) or os.urandom(size)
+    )
+    source = NoiseSource()
+    source.permutation(5)
+    source.order(as_rows(np.zeros((5, 1)), np.zeros(5)))
+    assert sizes == [32, 32]

@@ -1,4 +1,5 @@
 import copy
+import itertools
 import pickle
 from math import inf, sqrt
 
@@ -17,6 +18,7 @@ from skpriv.exceptions import PrivacyError
 from skpriv.privacy import MODELS, LiftedReports, Query, best_codebook, open_session, open_stream
 from skpriv.privacy._amplification import amplified
 from skpriv.privacy._noise._codebook_law import simulated_directions
+from skpriv.privacy._stream import FactorStream
 
 BUDGET = Budget(1.0, 1e-6)
 BATCHED = ["shuffle", "aggregate"]
@@ -278,3 +280,23 @@ def test_memory_does_not_grow_with_reads(n_reads):
     for _ in range(20):
         stream.push(*records(1, size=1000)).read()
     assert len(pickle.dumps(stream)) < 8 * 1000 * 48
+
+
+@pytest.mark.parametrize("places", [1, 2, 3, 5, 9])
+def test_a_person_of_any_places_moves_a_stream_by_what_is_declared(places):
+    """All sets of places of 7 reads: those of a places cost a / m of the whole mu^2 at most."""
+    stream = FactorStream(Clipped(), 7)
+    columns = toeplitz(stream.column, np.zeros(7))
+    stream.spread(places)
+    declared = stream.sensitivity / Clipped().sensitivity
+    for a in range(1, min(places, 7) + 1):
+        sets = itertools.combinations(range(7), a)
+        largest = max(np.linalg.norm(columns[:, list(one)].sum(axis=1)) for one in sets)
+        assert largest**2 <= a / places * declared**2 * (1.0 + 1e-12)
+    assert places > 7 or declared == pytest.approx(largest)  # no more than that
+
+
+def test_a_person_of_one_place_is_a_record():
+    one, other = FactorStream(Clipped(), 7), FactorStream(Clipped(), 7)
+    other.spread(1)
+    assert other.sensitivity == pytest.approx(one.sensitivity, rel=1e-12)
