@@ -62,9 +62,8 @@ class Line(NamedTuple):
     ----------
     equation : ScoreEquation
         It has the moment of all rows, without clips or weights, and the slope of the step before.
-    along : ndarray of shape (p,) or (p, p)
-        An error of the moment by shortening, one deviation long, beside privacy noise; of a
-        declared line those that one hidden record may make.
+    along : ndarray of shape (p,), or (p, p) in files of earlier versions
+        An error of the moment by shortening, one deviation long, beside privacy noise.
     across : float or ndarray of shape (p, p)
         Standard deviation of another one, in each direction, or deviations of several.
     far : FarRows or None
@@ -100,6 +99,7 @@ class Line(NamedTuple):
         query: "LineScoreQuery",
         answer: "Answer",
         last: ScoreEquation,
+        slope: tuple[np.ndarray, float],
         shorter: np.ndarray,
         far: FarRows | None = None,
     ) -> "Line":
@@ -107,14 +107,15 @@ class Line(NamedTuple):
 
         Let B be the mean of the directions of scores that are longer than T, and h T the mean of
         what they are longer. Shortening takes away h T B if lengths do not depend on directions
-        there, and w h T B is added, with PUT_BACK for w. Where that is 0, the moment has two errors
-        by it: a vector that is no longer than `missed`, and what one record lacks that no count
-        tells of, each in equal parts in p directions. Else it has three. The noise of B counts as
-        that of the moment. The error of h, which follows from noisy counts, is along B. And lengths
-        may depend on directions: then a vector is missing that is no longer than the mean distance
-        of lengths from w of their mean, `missed`. Its direction is not known: it is that of B, or
-        each of p has an equal part. The error along B counts by the square of B, less that of its
-        noise.
+        there, and w h T B is added, with PUT_BACK for w. If that is 0, the moment has one error
+        by it in each of p directions: an equal part of a vector that is no longer than `missed`, or
+        what hidden records lack there, if that is more. It is not added, since `missed` has a
+        deviation of the noise of counts in it, which hides records, too. Else the moment has three.
+        The noise of B counts as that of the moment. The error of h, which follows from noisy
+        counts, is along B. And lengths may depend on directions: then a vector is missing that is
+        no longer than the mean distance of lengths from w of their mean, `missed`. Its direction is
+        not known: it is that of B, or each of p has an equal part. The error along B counts by the
+        square of B, less that of its noise.
 
         If a link bends, more is used, which was not measured for lines with their heavy tails:
         cov(l, a) is missing, of lengths l and directions a with the second moment S. In orthonormal
@@ -128,6 +129,8 @@ class Line(NamedTuple):
         query : LineScoreQuery
         answer : Answer
         last : ScoreEquation
+        slope : (ndarray of shape (p, p), float)
+            A released one, and the scale of its noise.
         shorter : ndarray of shape (p, p)
             What the whitening of the query was multiplied by.
         far : FarRows or None
@@ -142,8 +145,9 @@ class Line(NamedTuple):
         back = np.linalg.inv(shorter)
         beyond = back @ beyond
         across = query.missed / sqrt(p)
+        residual = unvech(found["residual"], p)
         if not query.link.linear:
-            values, vectors = np.linalg.eigh(unvech(found["residual"], p))
+            values, vectors = np.linalg.eigh(residual)
             squares = np.maximum(values, 0.0) + scales["residual"] / sqrt(p)
             across = 2.0 * query.missed * vectors * np.sqrt(squares / squares.sum() / p)
         equation = replace(
@@ -151,16 +155,18 @@ class Line(NamedTuple):
             point=shorter @ query.point,
             moment=back @ found["moment"] + excess * beyond,
             moment_scale=hypot(scales["moment"], excess * scale),
-            residual_gram=back @ unvech(found["residual"], p) @ back,
+            residual_gram=back @ residual @ back,
             residual_scale=scales["residual"],
             limit=query.limit,
             length=1.0,
             n=answer.n,
         )
         along = sqrt(seen) * query.along * beyond
-        if not excess:  # one record, or the part of one that noise hides
-            hidden = min(1.0 / answer.n, scales["moment"] / query.limit)
-            along = hidden / sqrt(p) * back @ query.longest_scores()
+        if not excess:
+            matrix, noise = slope
+            share = scales["moment"] / query.limit
+            turned, hidden = query.hidden_scores(shorter @ matrix @ shorter, noise, share, answer.n)
+            across = turned * np.maximum(hidden, across)
         return cls(equation, along, across, far, shorter)
 
 
@@ -208,12 +214,11 @@ def line_query(
     """
     line = LineScoreQuery(*fields, cut_length, link)
     whitened, _, location, point = fields
-    W = whitened.W
     longest = longest_row = _longest(whitened)
     if link.linear:  # means of a link that bends count as inside of the range of the target
         line = replace(line, put_back=PUT_BACK[rules.declared])
         longest *= largest_excess(
-            Whitened(whitened.row_map, W / longest), location, longest * point, 0.0
+            Whitened(whitened.row_map, whitened.W / longest), location, longest * point, 0.0
         )
     ends = length_classes(longest, cut_length)
     far: Any = None
@@ -225,7 +230,7 @@ def line_query(
         far = FarRows(gram, scale, log(max(longest_row / FAR_LENGTH, 1.0)))
         learnt *= 0.75
         shapes = far.shorter(*slope, rules.length)
-    lines = [(line, np.eye(len(W))), *((_turned(line, shape), shape) for shape in shapes)]
+    lines = [(line, np.eye(len(point))), *((_turned(line, shape), shape) for shape in shapes)]
     shares = learnt / len(lines), (1.0 - LEARNT) * rules.line
     found = []
     for line, shorter in lines:
@@ -303,7 +308,7 @@ def with_line(
         answer = session.sum(step, share)
         found = session.sum(line, own)
     last = ScoreEquation.of(step, answer)
-    return last, Line.of(line, found, last, shorter, far)
+    return last, Line.of(line, found, last, slope, shorter, far)
 
 
 def line_alone(
@@ -317,7 +322,8 @@ def line_alone(
 ) -> Line:
     """The `Line` at a point, after the last step."""
     line, shorter, far = line_query(session, fields, last.cut_length, rules, slope, link, shapes)
-    return Line.of(line, session.sum(line, (1.0 - LEARNT) * rules.line), last, shorter, far)
+    answer = session.sum(line, (1.0 - LEARNT) * rules.line)
+    return Line.of(line, answer, last, slope, shorter, far)
 
 
 def likelihood_alone(

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._linalg import SQRT2, add_gram, one_blas_thread, row_norms, unvech, vech
+from ..._linalg import (
+    SQRT2, add_gram, one_blas_thread, quadratic_forms, row_norms, unvech, vech,
+)  # fmt: skip
 from ..._stored import frozen_object, set_state
 from ...privacy import ROUNDING, Answer, GaussianNoise, Query
 from .._persons import person_sums, scaled_rows
 from ._score import Scores, ScoreQuery
 
 if TYPE_CHECKING:
-    from ..._contracts import Array
+    from ..._contracts import Scalar
 
 
 def _line_scores(block: Scores) -> tuple[np.ndarray, np.ndarray]:
@@ -95,20 +97,46 @@ class LineScoreQuery(ScoreQuery):
             del weights["beyond"]
         set_state(self, weights=weights, sensitivity=2.0 * sqrt(1.0 + self.mean_excess) * ROUNDING)
 
-    def longest_scores(self) -> "Array":
-        """The score of a record that no count tells of, along each of some directions, (p, p).
+    def hidden_scores(
+        self, slope: np.ndarray, scale: float, share: float, n: "Scalar"
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Directions of long rows, and what the mean of scores lacks by records hidden there.
 
-        A row is as long as its bounds allow along a principal direction of the whitening, and its
-        target is as far from the line as its range allows: its score has the length L there. A
-        level without rows has a direction of its own, and makes no score longer along others. A
-        length beyond T may be any up to L, with equal chances of its logarithm: its mean square is
-        no more than L^2 / (2 log(L / T)), unless it is near T.
+        Along a principal direction of the whitening a row may have any length l that its bounds
+        allow and with which its score u is longer than T, with equal chances of the logarithm, and
+        any target of its range. There are L / u of them for the longest score L, as many as the
+        slowest law of tails has. They have a part of the slope d, too: of the step by k records
+        d / (d + k l^2 / n) is left. A level without rows has a direction of its own, and makes no
+        score longer along others.
+
+        Parameters
+        ----------
+        slope : ndarray of shape (p, p)
+            The slope of the line without these records.
+        scale : float
+            The scale of its noise: d is no less along any direction.
+        share : float
+            The part of the records whose shortened scores the noise of the moment may hide.
+        n : float
+
+        Returns
+        -------
+        (directions, deviations)
+            Orthonormal columns, shape (p, p), and a root mean square for each, shape (p,).
         """
         W = self.whitened.W
         directions = np.linalg.svd(W)[0]
         rows = np.abs([*map(self.whitened.row_map.span, directions.T @ W)]).max(axis=1)
-        longest = rows * (1.0 + abs(self.location) + rows * np.abs(self.point @ directions))
-        return directions * longest / np.sqrt(2.0 * np.log(np.maximum(longest / self.limit, 2.0)))
+        bend = (self.point @ directions) ** 2
+        even = 1.0 / 3.0 + self.location**2  # the mean square of targets, from the location
+        least = 2.0 * self.limit**2 / (even + np.sqrt(even**2 + 4.0 * bend * self.limit**2))
+        lengths = np.geomspace(np.sqrt(least), rows, 100)
+        scores = lengths * np.sqrt(even + bend * lengths**2)
+        records = np.minimum(scores[-1] / scores / n, share)
+        own = np.maximum(quadratic_forms(directions.T, slope), scale)
+        missing = records * np.maximum(scores - self.limit, 0.0)
+        missing /= 1.0 + records * lengths**2 / own
+        return directions, np.sqrt(np.mean(missing**2, axis=0))
 
     def sum(self, X: Any, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows, each of which is a record."""

@@ -61,7 +61,7 @@ class _Session:
 def _asked(session, line=1.0):
     rules = replace(Rules.of(4000, 2, 1e4), line=line, subset=1.0, length=0.4)
     query, *far = _line.line_query(session, MAPS, 1.0, rules, (np.eye(2), 0.0))
-    return _line.Line.of(query, session.sum(query, 0.8), LAST, *far)
+    return _line.Line.of(query, session.sum(query, 0.8), LAST, (np.eye(2), 0.0), *far)
 
 
 def _rows(n=500):
@@ -297,42 +297,48 @@ def test_of_a_declared_line_nothing_is_put_back(monkeypatch):
     assert _asked(session, LEARNT).mean_excess > 0.0 and "beyond" not in _asked(session).parts
 
 
-def test_a_hidden_score_counts_by_the_mean_square_of_its_possible_lengths():
-    """From T to L with equal chances of the logarithm; half of it would be less than is missing.
+def test_hidden_scores_count_by_the_mean_square_of_what_they_move_a_line():
+    """Along each axis, of any length from that of T on and any target; half of it would not pass.
 
-    Another direction has a length of its own: rows of an empty level make no other longer.
+    Another direction has lengths of its own: rows of an empty level make no other longer. However
+    long rows may be, the line has to stay near them. If no score is longer than T, none is hidden.
     """
-    places = (np.arange(200_000) + 0.5) / 200_000
-    point = np.array([0.2, -0.1])
+    point, slope, n = np.array([0.2, -0.1]), np.array([0.5, 0.2]), 400
+    targets = np.linspace(-1.0, 1.0, 2001)
     for limit in (0.01, 0.1, 0.5):
-        for length in (2.0, 20.0):
+        for length in (2.0, 20.0, 1e6):
             maps = Whitened(WHITENED.row_map, np.diag([3.0, length])), TARGET, -0.1, point
-            said = LineScoreQuery(*maps, limit).longest_scores()
-            assert np.count_nonzero(said) == 2
-            longest = np.array([3.0 * (1.1 + 3.0 * 0.2), length * (1.1 + length * 0.1)])
-            for most, deviation in zip(longest, np.abs(said).max(axis=1), strict=True):
-                missing = limit * ((most / limit) ** places - 1.0)
-                assert 1.0 < deviation / np.sqrt((missing**2).mean()) < 1.7
+            query = LineScoreQuery(*maps, limit)
+            directions, said = query.hidden_scores(np.diag(slope), 0.0, 13.0 / n, n)
+            for axis, deviation in zip(np.abs(directions).argmax(axis=0), said, strict=True):
+                lengths = [3.0, length][axis] * np.geomspace(1e-9, 1.0, 200_000)
+                ends = -0.1 + lengths * point[axis] * np.array([[-1.0], [1.0]])
+                scores = lengths * np.sqrt(np.mean(ends**2, axis=0) + np.mean(targets**2))
+                records = np.minimum(scores.max() / scores, 13.0)
+                steps = records * (scores - limit) / (n * slope[axis] + records * lengths**2)
+                moved = np.sqrt((steps[scores > limit] ** 2).mean())
+                assert deviation == pytest.approx(slope[axis] * moved, rel=0.02) and moved < 1.0
+    assert not LineScoreQuery(*MAPS, 3.0).hidden_scores(np.zeros((2, 2)), 0.1, 1.0, n)[1].any()
 
 
-def test_a_declared_line_has_one_record_that_noise_may_hide(monkeypatch):
-    """Each of two directions has an equal part of it. Others put back what is missing."""
+def test_a_declared_line_has_records_that_noise_may_hide(monkeypatch):
+    """Each direction has those, or an equal part of what is missing. Others put that back."""
     session = _Session(*_rows(), 1.0)
     queries = []
     of = _line.Line.of
     monkeypatch.setattr(_line.Line, "of", lambda *given: queries.append(given[0]) or of(*given))
-    line = _asked(session)
-    longest = queries[0].longest_scores()
-    np.testing.assert_allclose(line.along, longest / (500 * np.sqrt(2.0)))
-    np.testing.assert_allclose(line.errors[:, :2], line.along)
-    assert _asked(session, LEARNT).along.shape == (2,)
-    # A record that stands out of the noise of a moment is hidden in part alone
-    session.deviation = 0.1 * queries[0].limit
-    exact = _asked(session)
-    assert exact.equation.limit == queries[-1].limit
-    part = 500 * exact.equation.moment_scale / exact.equation.limit
-    assert part < 0.5
-    np.testing.assert_allclose(exact.along, part * queries[-1].longest_scores() / 500 / 2**0.5)
+    for deviation, fewest, most in ((1.0, 0.5, 2.0), (1e-3, 0.0, 0.5)):
+        session.deviation = deviation
+        line = _asked(session)
+        query = queries[-1]
+        # A record that stands out of the noise of a moment is hidden in part alone
+        records = line.equation.moment_scale / query.limit
+        assert fewest < 500 * records < most
+        directions, hidden = query.hidden_scores(np.eye(2), 0.0, records, 500)
+        deviations = np.maximum(hidden, query.missed / np.sqrt(2.0))
+        np.testing.assert_allclose(line.errors[:, 1:3], directions * deviations)
+        assert not line.along.any()
+    assert _asked(session, LEARNT).along.any()
 
 
 def test_the_classes_reach_as_far_as_a_score_may():
@@ -391,7 +397,7 @@ def test_errors_of_the_moment_are_those_of_the_excess_and_of_directions():
     scale = 5.0 * np.sqrt(0.5) / np.sqrt(2.0)
     for noise, seen in ((0.0, 1.0), (np.sqrt(0.75) * scale, 0.5), (1.01 * scale, 0.0)):
         answer = Answer(value=value, n=1, noise=SimpleNamespace(scale=noise))
-        line = _line.Line.of(query, answer, LAST, np.eye(2))
+        line = _line.Line.of(query, answer, LAST, (np.eye(2), 0.0), np.eye(2))
         np.testing.assert_allclose(line.equation.moment, tail)
         # Of h, which is 1, .4 may be wrong; and lengths may depend on directions
         along, *across = line.errors.T
@@ -408,7 +414,7 @@ def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction
     query = LineScoreQuery(*MAPS, 1.0, Logit(), mean_excess=0.5, missed=0.3 * UNEVEN)
     sums = {"moment": np.zeros(2), "beyond": np.zeros(2), "residual": np.array([0.9, 0.1, 0.0])}
     answer = SimpleNamespace(mean=query.joined(sums), mean_scale=0.0, n=1000)
-    along, *across = _line.Line.of(query, answer, LAST, np.eye(2)).errors.T
+    along, *across = _line.Line.of(query, answer, LAST, (np.eye(2), 0.0), np.eye(2)).errors.T
     across = np.transpose(across)  # beside columns of zeros
     np.testing.assert_allclose(across @ across.T, (0.6 * UNEVEN) ** 2 * np.diag([0.45, 0.05]))
     assert not along.any()  # of B, which is 0 here
