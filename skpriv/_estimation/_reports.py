@@ -72,7 +72,7 @@ class LiftedMomentsQuery(Query):
     def sum(self, X: np.ndarray, y: np.ndarray) -> Any:
         """Exact sum over a chunk of rows."""
         phi, r = self.records(X, y)
-        return np.concatenate([phi.T @ r, vech(phi.T @ phi), [float(len(r))]])
+        return np.concatenate([phi.T @ r, vech(phi.T @ phi), [len(r)]])
 
     def summed(self, reports: "LiftedReports") -> "Array":
         """Estimate of the sum from users' reports."""

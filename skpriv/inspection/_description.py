@@ -172,7 +172,7 @@ class ColumnMomentsQuery(Query):
         for column in self.ranges:
             z, missing = column.values(X)
             absent = np.count_nonzero(missing)
-            parts += [z.sum(), sqrt(2.0) * (z @ z), float(len(z) - absent)]
+            parts += [z.sum(), sqrt(2.0) * (z @ z), len(z) - absent]
             parts += [0.5 * absent] * self.of_persons
         return np.array(parts)
 

@@ -348,7 +348,7 @@ class Pool:
             errors = noises + 0.75 * self.scale**2 * np.square(aways).sum(axis=1)
             weights = 1.0 / np.maximum(errors + bend, 1e-300)
             weights /= weights.sum()
-            self.noise = float(weights**2 @ errors)
+            self.noise = weights**2 @ errors
             # While the slope stays, the ratio of sampling to noise seldom changes enough to matter
             ratio = sampling / max(self.noise, 1e-300)
             last_model = self._model
