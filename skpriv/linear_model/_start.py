@@ -114,7 +114,7 @@ class Start:
         """The begin that a `LoopFit` with equations is."""
         link = fit.link
         scale = fit.pooled(FITTED).slope_scale
-        mean = float(link.mean(fit.location))
+        mean = link.mean(fit.location)
         # The pooled slope of the scores is this factor times the Gram matrix of the rows. It is 1
         # for a line, and where the link bends it has the slope of the mean in it.
         unit = link.steepest / link.far * link.slope(fit.location, mean)
