@@ -16,7 +16,7 @@ from ..._estimation._public_maps import RecordMap
 from ..._parameters import ArrayLike, Count, Delta, Epsilon, Finite, Positive, attribute, parameters
 from ..._stored import frozen, stored_in_policies
 from ...exceptions import PrivacyError
-from ...records import finite_numbers
+from ...records import check_shape, floats
 from ..._wire import WIRE_VERSION, is_known, read_report, reported_directions, task_hash
 from ...privacy import Budget, Guarantee, LiftedReports, Trust, adds_up_gaussians, capabilities
 from .._policy._base import NO_LIMIT, BasePolicy
@@ -236,9 +236,11 @@ class RunningSumsPolicy(BasePolicy):
                     f"start is a {type(self.start).__name__}: pass its weights and its intercept, "
                     "np.append(fit.coef_, fit.intercept_), of a fit to public rows."
                 )
-            start = finite_numbers(
-                self.start, "start, np.append(weights, intercept),", (n_phi + 1,)
-            )
+            names = "start, np.append(weights, intercept),"
+            check_shape(self.start, names, (n_phi + 1,))
+            start = floats(self.start)
+            if np.isnan(start).any():
+                raise ValueError(f"{names} must have finite numbers alone: replace the others.")
             self._mean = self._scaling.theta(start[:-1], start[-1] - self._offset)
             self._region = replace(ball(len(self._mean), 0.0), centre=self._mean)
         if self._out_of_order:

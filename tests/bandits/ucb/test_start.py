@@ -89,7 +89,8 @@ def test_it_is_kept_in_a_file(kind, tmp_path):
     [
         ({"start": START, "width": "certified"}, "width='asymptotic'"),
         ({"start": START[1:]}, r"start, np.append\(weights, intercept\), of shape \(3,\)"),
-        ({"start": START * np.nan}, "finite number"),
+        ({"start": START * np.nan}, r"start, np.append\(weights, intercept\), must have finite"),
+        ({"start": [np.inf, 0.0, 0.0, 0.0]}, "must have finite numbers alone"),
         ({"start": "the last one"}, "must have shape"),
     ],
 )
