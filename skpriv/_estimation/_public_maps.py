@@ -322,10 +322,10 @@ class RowMap(PublicRows):
 
     @cached_property
     def _shift_and_scale(self) -> np.ndarray:
-        """Shifts and factors of so many rows of phi; the constant is written afterwards."""
+        """Shifts and factors of the columns of phi; the constant is written afterwards."""
         columns = np.zeros((2, self.size))
         columns[:, : self.n_features] = self.offset, self.parts[0] / self.divisor
-        return np.tile(columns, FOLD)
+        return columns
 
     @cached_property
     def _across(self) -> float:
@@ -434,7 +434,7 @@ class RowMap(PublicRows):
             return self._phi(X, 1.0 / np.maximum(norms, self.data_norm)[:, None])
         # Clipping after the affine map is the same, and as few passes over the rows as can be.
         limit = self.parts[0] / self._across
-        shift, factors = self._shift_and_scale
+        shift, factors = np.tile(self._shift_and_scale, FOLD)  # a fit keeps one row of them
         phi = np.zeros((-(-len(X) // FOLD) * FOLD, self.size))
         phi[: len(X), : self.n_features] = X
         wide = phi.reshape(-1, len(shift))
