@@ -7,6 +7,7 @@ from registry.totals import Total
 
 from skpriv import Budget
 from skpriv._estimation._public_maps import RecordMap
+from skpriv._estimation._moments import MomentsQuery
 from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Cost, open_session
@@ -31,6 +32,16 @@ def test_noise_is_amplified_by_the_size_of_the_block():
         assert answer.noise.scale == pytest.approx(np.sqrt(answer.n) / mu, rel=1e-6)
     assert session.report.total == Cost.from_budget(BUDGET)
     assert "total epsilon = 1;" in str(session.report) and "shuffler" in str(session.report)
+
+
+def test_reports_of_more_numbers_are_amplified_as_such():
+    """Their inputs lie farther from one centre: the bound of one number would be too large."""
+    query = MomentsQuery(RecordMap.of_norm(1.0, (-1.0, 1.0), False, 1))
+    (size,) = query.shape
+    mus = [amplified(BUDGET, 10_000, dimension=k).mu for k in (1, size)]
+    assert size > 1 and mus[1] < 0.999 * mus[0]
+    scale = _session(10_000).noise(query, 1.0).scale
+    assert scale == pytest.approx(query.sensitivity * np.sqrt(10_000) / mus[1], rel=1e-6)
 
 
 def test_a_single_user_is_not_amplified():
