@@ -110,8 +110,9 @@ def add_report(parser: "ArgumentParser") -> None:
     parser.add_argument("--title", metavar="TEXT", help="title of the page")
     words = {"required": True, "help": "HTML file to write"}
     listed = {"help": "list the charges of this ledger, too"}
-    names = ("--out", "--ledger", "--confidence-level", "--force")
-    add_options(parser, *names, out=words, ledger=listed)
+    add_options(
+        parser, "--out", "--ledger", "--confidence-level", "--force", out=words, ledger=listed
+    )
 
 
 def run_report(args: "Namespace") -> int:

@@ -225,8 +225,8 @@ def score_grid(depth: int, top: float, bounds: Sequence[float] | None) -> np.nda
     low = FALLBACK * top
     high = top
     if bounds is not None:
-        high = np.clip(SCORES[1] * bounds[1], low, top)
-        low = np.clip(SCORES[0] * bounds[0], FALLBACK * low, high)
+        high = float(np.clip(SCORES[1] * bounds[1], low, top))
+        low = float(np.clip(SCORES[0] * bounds[0], FALLBACK * low, high))
     return np.append(np.geomspace(low, high, 2**depth - 1), top)
 
 

@@ -88,7 +88,7 @@ def linear_part(fit: "LoopFit", constant: np.ndarray) -> tuple[float, float]:
     level = max(k @ pooled.slope @ k, pooled.slope_scale, 1e-300)
     along = pooled.slope @ k
     centred = (pooled.slope - np.outer(along, along) / level) / level
-    value = b @ centred @ b - np.trace(centred @ covariance)
+    value = float(b @ centred @ b - np.trace(centred @ covariance))
     turned = 2.0 * centred @ b
     noise = pooled.slope_scale * (b @ b) / level
     return max(value, 0.0), sqrt(max(turned @ covariance @ turned, 0.0) + noise**2)
@@ -200,7 +200,7 @@ def moment_statistics(
     covariance = vectors @ (solved.sampling + solved.privacy) @ vectors.T
     line = np.append(-1.0, vectors @ solved.theta)
     constant = rows.row_map.constant
-    n = constant @ D @ constant
+    n = float(constant @ D @ constant)
     mean = np.append(-1.0, constant * (constant @ b) / n)
     square = np.outer(line, line)
     gradient = 2.0 * (Z @ line)[1:]

@@ -378,7 +378,7 @@ def _joint_bound(equations: "NormalEquations", failure: float) -> float:
     # Beyond a norm at which the step is no larger there is no solution; the step from it is one
     # more bound. The norms that are tried are public, so that their bounds are found again.
     for norm in NORMS:
-        if (bounded := step(norm)) <= norm:
+        if (bounded := step(float(norm))) <= norm:
             return bounded
     return inf
 
@@ -654,7 +654,7 @@ def _solve(
     """Solution and the bounds on its error, or None if it is not resolved."""
     p = len(equations.target)
     left, singular, right = np.linalg.svd(equations.design)
-    smallest = singular[-1]
+    smallest = float(singular[-1])
     if not smallest > singular[0] * p * FLOAT_STEP:
         return None
     rest = 0.5 if equations.symmetric else 1.0
@@ -707,7 +707,7 @@ class _SumBounds:
         self.fits = len(equations.residual_thetas)
         self.total = (both * equations.gram).sum() + slack * trace_of(both)
         self.total = min(max(self.total, 0.0), equations.n * longest**2)
-        largest = np.linalg.eigvalsh(inverse @ _upper(equations.gram) @ inverse.T)[-1]
+        largest = float(np.linalg.eigvalsh(inverse @ _upper(equations.gram) @ inverse.T)[-1])
         self.largest = self.weak = min(max(largest + slack * longest**2, 0.0), self.total)
         self.seen = self.seen_largest = inf
         if equations.residual_thetas:
@@ -717,7 +717,7 @@ class _SumBounds:
             quantile = stats.norm.isf(parts.total) * scale
             self.seen = (both * R).sum() + quantile * norm_of(both)
             self.seen = max(self.seen, 0.0) + cut
-            weak = np.linalg.eigvalsh(inverse @ R @ inverse.T)[-1]
+            weak = float(np.linalg.eigvalsh(inverse @ R @ inverse.T)[-1])
             weak += operator_quantile(scale, p, parts.weak) * longest**2
             self.seen_largest = max(weak, 0.0) + cut
 
@@ -726,12 +726,12 @@ class _SumBounds:
         size = self.longest**2
         parts = self.parts
         if isfinite(distance) and self.fits:
-            cross = _cross(size, self.total, distance, parts.whole, self.fits)
+            cross = float(_cross(size, self.total, distance, parts.whole, self.fits))
             realised = self.seen + 2.0 * cross
             unit = RANGE**2 * size * log(2.0 / parts.squares)
             self.total = min(self.total, expected_sum(realised, unit))
             realised = (sqrt(self.seen_largest) + distance * sqrt(self.largest)) ** 2
-            weak = expected_sum(realised, unit)
+            weak = float(expected_sum(realised, unit))
             self.weak = min(self.weak, weak, self.total)
         length = log(1.0 / parts.sums)
         return float(largest_sum(sqrt(self.total), self.weak, RANGE * self.longest, length))

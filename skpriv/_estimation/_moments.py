@@ -302,7 +302,7 @@ class NormalEquations:
         quadratic form of the equations, or at most the target's own size. The limits are two
         standard deviations of the noise away. They place a grid, and nothing rests on them.
         """
-        norm = theta @ theta
+        norm = float(theta @ theta)
         if not self.symmetric and self.residual_gram is not None:
             # of rows of length 1, or shorter where weights fade
             longer = self.n / min(self.n, max(trace_of(self.gram), 0.01 * self.n))
@@ -354,13 +354,13 @@ class NormalEquations:
         """
         gram = psd_part(self.gram)
         design = psd_part(self.design) if self.symmetric else self.design
-        variance = np.clip(self.square / self.n, 0.01, 1.0)
+        variance = float(np.clip(self.square / self.n, 0.01, 1.0))
         theta = np.zeros(len(self.target))
         for _ in range(3):
             # Without noise it may be 0
             spread = max(self.spread(theta), RELATIVE_ZERO * (1.0 + np.trace(gram)))
             typical = max(variance * trace_of(gram) / len(gram), 1e-300)
-            part = min(1.0, SAMPLING * spread / typical) if fading else 1.0
+            part = min(1.0, SAMPLING * float(spread) / typical) if fading else 1.0
             root = np.linalg.cholesky(part * variance * gram + spread * np.eye(len(theta)))
             both = lapack.dtrtrs(root, np.column_stack([design, self.target]), lower=1)[0]
             whitened = both[:, :-1]
@@ -677,8 +677,8 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
         blocks, beyond = zip(*self._scores(X, y))
         scores = np.vstack(blocks)
         means = person_sums(scores, starts) / largest
-        grams = vech(np.dot(scores.T, scores)) / largest, vech(np.dot(means.T, means))
-        return np.concatenate([*grams, [sum(beyond) / largest]])
+        gram = vech(np.dot(scores.T, scores)) / largest
+        return np.concatenate([gram, vech(np.dot(means.T, means)), [sum(beyond) / largest]])
 
     @property
     def _weight(self) -> float:

@@ -69,7 +69,7 @@ def released_ratio(
     for first, second in zip(recorder.events, player.events, strict=False):
         for before, now in zip(first.draws, second.draws, strict=False):
             if before.facts == now.facts:
-                total += _log_ratio(before, now.exact)
+                total += float(_log_ratio(before, now.exact))
     return model, transcript, total
 
 

@@ -345,11 +345,11 @@ def _limit(
     moments: "NormalEquations", theta: np.ndarray, structural: np.ndarray, clip: float
 ) -> float:
     """Where residuals are clipped: released deviations, and nowhere beyond their range."""
-    size = theta @ theta
+    size = float(theta @ theta)
     square = moments.square - 2.0 * theta @ moments.target[structural]
     square += theta @ moments.design[np.ix_(structural, structural)] @ theta
     noise = moments.design_scale * sqrt(1.0 + 4.0 * size + size**2)
-    deviation = sqrt((max(square, 0.0) + 2.0 * noise) / moments.n)
+    deviation = sqrt((max(float(square), 0.0) + 2.0 * noise) / moments.n)
     return min(clip * deviation, 1.0 + sqrt(size))
 
 
@@ -481,7 +481,7 @@ def first_stage(
         square = moments.design[j, j] - 2.0 * solved @ target + solved @ design @ solved
         sums = {"design": design, "gram": design, "target": target, "cells": cells}
         # Entries off the diagonal have less noise
-        sums |= {"square": max(square, scale), "target_scale": scale / sqrt(2.0)}
+        sums |= {"square": max(float(square), scale), "target_scale": scale / sqrt(2.0)}
         equations = replace(moments, **sums)
         unit_j = rows.divisor[j] / rows.parts[0]
         shift = np.zeros(len(shown))
@@ -660,8 +660,9 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         self.coef_ = weights[:-1]
         self.intercept_ = self._record_map.centre + float(weights[-1])
         names = names_in(self) or [f"x{i}" for i in range(self.n_features_in_)]
-        columns = endogenous, instruments
-        self.first_stage_ = first_stage(fit, self._record_map.row_map, names, *columns, unit)
+        self.first_stage_ = first_stage(
+            fit, self._record_map.row_map, names, endogenous, instruments, unit
+        )
         self._released = replace(fit, weak=self.first_stage_.weak)
 
     def _with_cells(self, cells: np.ndarray) -> Self:

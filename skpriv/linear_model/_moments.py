@@ -317,7 +317,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         _, covariance = self._posterior(equations, self._least_variance)
         # Two deviations more than the noisy Gram matrix says, as noise may hide the rows; at least
         # what rows of the mean length have in the best known direction; at most that of norm 1.
-        seen = (psd_part(equations.gram) * covariance).sum()
+        seen = float((psd_part(equations.gram) * covariance).sum())
         square = seen + 2.0 * equations.gram_scale * norm_of(covariance)
         values = np.linalg.eigvalsh(covariance)
         square = max(square, values[0] * trace_of(equations.gram)) / equations.n

@@ -201,7 +201,7 @@ class Plan(Printed):
         present_names([estimand], self.std_errors, "estimand", "what can be declared")
         if not 0.0 < abs(effect) < inf:
             raise ValueError(f"effect={effect!r} must be a finite number, and not 0.")
-        largest = abs(effect) / (two_sided_quantile(confidence_level) + ndtri(power))
+        largest = abs(effect) / (two_sided_quantile(confidence_level) + float(ndtri(power)))
         places = [self.names.index(one) for one in names]
         return self._smallest(lambda errors: (errors[places] <= largest).all(), estimand)
 

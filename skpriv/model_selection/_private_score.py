@@ -427,7 +427,7 @@ def learn_scale(
     noise = deviation.mean_scale
     if noise > MOST_NOISE:
         return centre, largest
-    released = deviation.value[0] / deviation.n + 2.0 * noise
+    released = float(deviation.value[0] / deviation.n) + 2.0 * noise
     return centre, min(largest, max(deviations * released, 10.0 * noise, 1e-6))
 
 
@@ -443,7 +443,7 @@ def _score(
     noise = answer.mean_scale
     u, v, uu, vv, uv = answer.value / n * np.array([1.0, 1.0, 2.0, 2.0, 2.0])
     radius = bounds[1] / 2.0 - bounds[0] / 2.0
-    error = max(u, 0.0) * (limit * radius) ** 2
+    error = float(max(u, 0.0) * (limit * radius) ** 2)
     if not v > TOLD_ABOVE * noise:
         return PrivateScore(nan, -inf, 1.0, error, confidence_level, False, report)
     slope = np.array([-1.0 / v, u / v**2])

@@ -194,9 +194,10 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         scored = order[: max(1, round(SCORED * n))]
         fitted = order[max(1, round(SCORED * n)) :]
         part = (1.0 - SIDE_SHARE - REFIT) / len(self.candidates_)
-        learned = safe_indexing(X, fitted), target[fitted]
+        X_learned = safe_indexing(X, fitted)
+        y_learned = target[fitted]
         tasks = (
-            delayed(plan.fit)(params, *learned, part, self._seed(rng))
+            delayed(plan.fit)(params, X_learned, y_learned, part, self._seed(rng))
             for params in self.candidates_
         )
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)

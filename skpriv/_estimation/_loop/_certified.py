@@ -126,7 +126,7 @@ def _distance(
     moved = solved(total, weak)
     residual_trace = trace_of(last.residual_gram)
     residual_trace += sqrt(p) * stats.norm.isf(failure.total) * last.residual_scale
-    residual_largest = np.linalg.eigvalsh(last.residual_gram)[-1]
+    residual_largest = float(np.linalg.eigvalsh(last.residual_gram)[-1])
     residual_largest += stats.norm.isf(failure.weak) * last.residual_scale
     residual_trace = max(residual_trace, 0.0) + squares
     residual_largest = max(residual_largest, 0.0) + squares

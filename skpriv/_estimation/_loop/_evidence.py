@@ -88,7 +88,7 @@ class StretchQuery(ResidualMeanQuery):
     def read(self, answer: "Answer") -> tuple[float, float, float]:
         """Means of s g and of g^2, and the deviation of the noise of the first."""
         product, square = answer.mean
-        return product, square / STRETCH_WEIGHT, answer.mean_scale
+        return float(product), float(square) / STRETCH_WEIGHT, answer.mean_scale
 
 
 @frozen_object
@@ -188,14 +188,14 @@ class KnownMean:
         level = max(self.constant @ self.gram @ self.constant, 0.1)  # mean of w^2
         dual = self.constant / level
         away = b - self.point
-        moved = weights_move_mean(level, away @ self.gram @ away)
+        moved = weights_move_mean(level, float(away @ self.gram @ away))
         reply = dual / self.slope
         own = noise * (reply @ reply) + np.square(reply @ shared).sum() + self.skew**2
         other = self.variance + moved
         weight = own / (own + other)  # of the released mean
         excess = weight * (self.value + (dual @ self.gram @ away))
         rest = weight**2 * other + (1.0 - weight) ** 2 * self.skew**2
-        return excess, weight * reply, sqrt(rest)
+        return excess, weight * reply, float(np.sqrt(rest))
 
 
 @stored
@@ -305,7 +305,7 @@ def known_mean(
     slope = released.part * link.steepest / link.far * link.slope(start, released.mean)
     gram = pool.slope / slope
     level = max(constant @ gram @ constant, 0.1)  # mean of w^2
-    moved = weights_move_mean(level, pool.b @ gram @ pool.b)
+    moved = weights_move_mean(level, float(pool.b @ gram @ pool.b))
     value = (constant @ gram @ pool.b) / level
     precision = 0.0
     # The deviation of residuals which no clip made small. Clipped at 1.25 of their own deviations,
@@ -315,7 +315,7 @@ def known_mean(
     explained = 0.0
     if link.linear:
         precision = 1.0 / (released.scale**2 + pool.variance / equation.n + moved)
-        explained = pool.b @ pool.slope @ pool.b
+        explained = float(pool.b @ pool.slope @ pool.b)
     deviation = sqrt(max(pool.variance, deviation**2 - 4.0 * noise**2 - explained))
     unit = 1.0 if link.linear else slope / released.part
     counts: tuple[float, ...] = ()

@@ -213,7 +213,7 @@ class LoopFit(Released):
         away = self.b - pooled.point
         # A symmetric matrix M of noise (GOE) with scale s adds M u to the moment at a distance u:
         # on average over coordinates its variance is s^2 |u|^2 (1 + 1/p) / 2.
-        noise = pooled.moment_scale**2 + 0.5 * (1.0 + 1.0 / p) * scale**2 * (away @ away)
+        noise = pooled.moment_scale**2 + 0.5 * (1.0 + 1.0 / p) * scale**2 * float(away @ away)
         values, vectors = np.linalg.eigh(slope)
         seen = np.where(values > noise_floor(values, scale), values, 0.0)
         variance = max(self.last.square, 2.0 * self.last.square_scale) / self.last.n
@@ -300,7 +300,7 @@ class LoopFit(Released):
             slope=slope,
             slope_scale=scale,
             residual_gram=np.average([eq.residual_gram for eq in squared], 0, precision),
-            residual_scale=precision.sum() ** -0.5 if noisy else 0.0,
+            residual_scale=float(precision.sum() ** -0.5) if noisy else 0.0,
             n=self.last.n if self.same_rows else 1.0 / (shares**2 @ [1.0 / eq.n for eq in used]),
         )
 
@@ -350,7 +350,7 @@ class LoopFit(Released):
         used = []
         for eq in filter(self._of_all, self.equations[:-1]):
             away = self.last.point - eq.point
-            close = away @ self.gram @ away <= eq.moment_scale**2 * noise_square
+            close = float(away @ self.gram @ away) <= eq.moment_scale**2 * noise_square
             limits = eq.cut_length, self.last.cut_length
             close &= max(limits) <= 1.25 * min(limits)
             if close and eq.slope is not None and bool(eq.fall) == bool(self.last.fall):
@@ -435,16 +435,16 @@ class LoopFit(Released):
         # (M u) has covariance s^2 (|u|^2 I + u u') / 2 for GOE noise M
         slope_noise = scale / sqrt(2.0) * step
         noise = part**2 * pooled.moment_scale**2
-        size = np.sqrt(np.mean(solution**2))  # of a whitened coordinate
-        largest = np.abs(solution @ vectors[:, hidden]).max(initial=size)
+        size = float(np.sqrt(np.mean(solution**2)))  # of a whitened coordinate
+        largest = max(size, float(np.abs(solution @ vectors[:, hidden]).max(initial=0.0)))
         records = pooled.n
         typical, typical_gram = self._typical(pooled.residual_gram)
-        across = 0.5 * scale**2 * (solved @ solved + hidden.sum() * size**2)
+        across = 0.5 * scale**2 * (float(solved @ solved) + hidden.sum() * size**2)
         spread = noise + across + typical / records * values
         seen = ~hidden
         unsigned = inversion_excess(values[seen], moments[seen], spread[seen], scale, inverted)
         unsigned = vectors[:, seen] * np.minimum(unsigned, size)
-        noise += slope_noise @ slope_noise + 0.5 * scale**2 * hidden.sum() * size**2
+        noise += float(slope_noise @ slope_noise) + 0.5 * scale**2 * hidden.sum() * size**2
         if scale:
             rest = right - slope @ step
             noise += moved(cells, across_cells.empty, rest, noise, self.length) / len(values)
@@ -542,7 +542,7 @@ class LoopFit(Released):
         if self.line.far is None:
             return errors
         more = self.pooled(FITTED).moment_scale ** 2 - pooled.moment_scale**2
-        errors -= self._rare @ (self._rare.T @ errors)
+        errors = errors - self._rare @ (self._rare.T @ errors)
         return np.column_stack([errors, sqrt(max(more, 0.0)) * self._rare])
 
     def _bend(
@@ -568,9 +568,9 @@ class LoopFit(Released):
         squares = np.maximum(quadratic_forms(away, pooled.slope), 0.0)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         size = max(norm_of(root), 1e-150)
-        bend = 0.5 * (shares @ squares) / size
+        bend = 0.5 * float(shares @ squares) / size
         normal_factor = sqrt(min(3.0, len(values)))
-        farther = 0.5 * (shares @ (np.sqrt(squares) + normal_factor * bend) ** 2) / size
+        farther = 0.5 * float(shares @ (np.sqrt(squares) + normal_factor * bend) ** 2) / size
         along = root.T @ (shares @ away)
         along *= normal_factor * farther / max(norm_of(along), 1e-150)
         return np.column_stack([normal_factor * bend / sqrt(len(values)) * root, root @ along])

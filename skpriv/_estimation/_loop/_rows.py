@@ -240,4 +240,4 @@ class ClippedRowsQuery(Query):
         """
         root = np.sqrt(max(1, self.shape[0] - 1))
         parts = answer.mean
-        return parts[0], root * parts[1:], answer.mean_scale
+        return float(parts[0]), root * parts[1:], answer.mean_scale

@@ -475,7 +475,7 @@ def normal_clip(square: float, limit: float) -> tuple[float, float]:
     ratio = square / limit**2
     if ratio <= CLIPPED_SQUARES[0]:
         return 1.0, square
-    k = np.interp(ratio, CLIPPED_SQUARES, LIMITS)
+    k = float(np.interp(ratio, CLIPPED_SQUARES, LIMITS))
     return float(1.0 - 2.0 * ndtr(-k)), (limit / k) ** 2
 
 

@@ -498,7 +498,7 @@ def _shrunk(matrix: np.ndarray, scale: float, largest: float) -> tuple[np.ndarra
     if not scale:
         return matrix, 0.0
     size = len(matrix) * (len(matrix) + 1) / 2.0
-    square = max((matrix**2).sum() - size * scale**2, 0.0)
+    square = max(float((matrix**2).sum()) - size * scale**2, 0.0)
     square = min(square + scale**2 * sqrt(2.0 * size), largest**2)
     weight = square / (square + scale**2)
     return weight * matrix, sqrt(weight) * scale

@@ -97,7 +97,7 @@ def fit_rows(
     if released:
         location = link.linear_part(released.mean)
         link = link.near(released.mean, rules.mean_room)
-        slope = link.slope(location, released.mean)  # where it is small, rows may be longer
+        slope = float(link.slope(location, released.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
     # 2. The whitening, in whose coordinates all else is asked
     whitened, gram = learn_whitening(session, maps, rules, like_start, usual, link.far)
@@ -459,7 +459,7 @@ def find_location(
         return released, sqrt(rate * (1.0 - rate))
     query = SpreadQuery(maps.target_map, released.mean if released else 0.0, link.low, maps.row_map)
     answer = session.sum(query, rules.spread)
-    size = answer.value[0] / answer.n
+    size = float(answer.value[0]) / answer.n
     noise = answer.mean_scale
     # The mean absolute deviation is a priori uniform from 0 to 1/2, with the mean 1/4 and the
     # variance 1/48. A target that is uniform on [-1, 1] has 1/2.

@@ -348,7 +348,7 @@ class Pool:
             errors = noises + 0.75 * self.scale**2 * np.square(aways).sum(axis=1)
             weights = 1.0 / np.maximum(errors + bend, 1e-300)
             weights /= weights.sum()
-            self.noise = weights**2 @ errors
+            self.noise = float(weights**2 @ errors)
             # While the slope stays, the ratio of sampling to noise seldom changes enough to matter
             ratio = sampling / max(self.noise, 1e-300)
             last_model = self._model
@@ -357,11 +357,12 @@ class Pool:
                 self._model = ratio, prior_model(part, self._priors, values, vectors, self._n_jobs)
             point, moment = (weights @ pairs).reshape(2, p) @ vectors
             moments = values * (point - origins) + moment
-            candidates = self._variances, self._odds
-            b = posterior_mean(moments, origins, self.noise, self._model[1], *candidates)
+            b = posterior_mean(
+                moments, origins, self.noise, self._model[1], self._variances, self._odds
+            )
             if linear:
-                squares = b**2 @ values, b**2 @ self._noisy_values
-                b *= sqrt(self._largest_square / max(*squares, self._largest_square))
+                largest = max(b**2 @ values, b**2 @ self._noisy_values, self._largest_square)
+                b *= sqrt(self._largest_square / largest)
             self.b = vectors @ b
             if not linear:
                 self.b = start + self._shortened(self.b - start)

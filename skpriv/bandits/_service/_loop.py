@@ -658,9 +658,8 @@ class Loop:
         if self.policy._visits is not None:
             names = tuple(user and Hashed(user) for user in users)
         features = np.frombuffer(b"".join(rows)).reshape(len(events), -1)
-        given = np.array(rewards), features, np.array(actions), names
         with self._charging(self.policy, f"events from {first}"):
-            self.policy._update_late(n, *given)
+            self.policy._update_late(n, np.array(rewards), features, np.array(actions), names)
         held.forget(CAME, self._closed, now)
         return self._keep(held, self.policy, first, n, None)
 

@@ -523,7 +523,7 @@ class Windows:
         wider = 1.0 + self._correlation(start, cut, now)
         difference = (new.centre - old.centre).reshape(self._blocks, -1, 1)
         scatter = wider * (old.blocks + new.blocks) + misfit**2 * inverse
-        square = (difference * np.linalg.solve(scatter, difference)).sum()
+        square = float((difference * np.linalg.solve(scatter, difference)).sum())
         return float(chdtrc(difference.size, square))  # the tail of chi squared
 
     def _correlation(self, start: Any, cut: Any, now: Any) -> "Scalar":

@@ -65,7 +65,7 @@ class Softmax(Logit):
     def slope(self, eta: float | np.ndarray, mean: float | np.ndarray) -> Any:
         """Slope at these rates over the largest, in the contrast in which it is smallest."""
         Q = contrasts(self.n_classes)
-        spread = np.linalg.eigvalsh(Q.T @ (np.diag(mean) - np.outer(mean, mean)) @ Q)[0]
+        spread = float(np.linalg.eigvalsh(Q.T @ (np.diag(mean) - np.outer(mean, mean)) @ Q)[0])
         return 2.0 * spread
 
     def deviance(

@@ -284,11 +284,11 @@ def choose(
     mean = LocationQuery(maps.target_map)
     limits = (1.0, inf)
     if maps.fit_intercept:
-        start = replace(start, level=session.sum(mean, size_share).value[0] / session.n)
+        start = replace(start, level=float(session.sum(mean, size_share).value[0] / session.n))
     if not session.trust.exact:
         answer = session.sum(ResidualSizeQuery(start), size_share)
         # The released mean of |residual|, at least what its noise can resolve
-        size = max(answer.value[0], 2.0 * answer.noise.scale) / answer.n
+        size = float(max(answer.value[0], 2.0 * answer.noise.scale) / answer.n)
         # Two deviations of normal residuals of this mean; at most 2, the range of residuals
         limits = (1.0, min(2.0, 2.0 * 1.25 * size))
         # If privacy noise is so small that clips would be all that matters, they stay wide.
@@ -638,9 +638,13 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
         chosen = len(self.support_)
         maps = self._scaling
         sparsity = chosen if self.sparsity is None else self.sparsity
-        sizes = maps.size, chosen + maps.fit_intercept, sparsity
         radius = support_certificate(
-            self._gradient, *sizes, self.sparse_eigenvalue, confidence_level
+            self._gradient,
+            maps.size,
+            chosen + maps.fit_intercept,
+            sparsity,
+            self.sparse_eigenvalue,
+            confidence_level,
         )
         norms = sparse_norms(X, self.support_, sparsity) / maps.row_bound
         half = radius * np.sqrt(norms**2 + maps.fit_intercept)

@@ -571,8 +571,8 @@ def charge(cost: Cost, name: str, *, lineage: Lineage | None = None) -> None:
             check_unit(transaction.unit, unit_now(), name)
             for accountant in sharing:
                 transaction.check(accountant._limit, name, cost, part, _LARGER)
-            said = sharing[0].who, sharing[0].purpose
-            transaction.record(name, cost, part, *said, unit_now())
+            first = sharing[0]
+            transaction.record(name, cost, part, first.who, first.purpose, unit_now())
     _notice(cost)
 
 

@@ -176,7 +176,7 @@ class CodebookNoise(ReportNoise):
 
     def _bounds(self, theta_norm: float) -> tuple[float, float, float]:
         """Sums over all users of the mean squares of `_term_bounds`, and the largest norm."""
-        each = [(n, _term_bounds(code, theta_norm)) for code, n in self.parts]
+        each = [(n, _term_bounds(code, float(theta_norm))) for code, n in self.parts]
         total = sum(n * bounds[0] for n, bounds in each)
         return total, sum(n * bounds[1] for n, bounds in each), max(b[2] for _, b in each)
 

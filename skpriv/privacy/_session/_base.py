@@ -553,7 +553,7 @@ class Session(ABC):
     def _count_places(self) -> None:
         """Release how many of the places of persons have a row, of which they may have fewer."""
         answer = self.sum(FilledPlaces(), PLACES_SHARE)
-        found = answer.value[0] + PLACES_SURE * answer.noise.scale
+        found = float(answer.value[0]) + PLACES_SURE * answer.noise.scale
         self._filled = min(max(found, 1.0) / max(self.n, 1), 1.0)
         self.rebase()
 

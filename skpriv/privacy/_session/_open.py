@@ -155,7 +155,7 @@ class AggregateSession(Session):
     def _answer(self, query: Query, slot: "Slot", law: SummedNoise) -> Answer:
         lattice = law.lattice
         zero = np.zeros((1, self._rows.n_features))
-        lattice.check(np.abs(query.sum(zero, np.zeros(1))).max(), self._change(query))
+        lattice.check(float(np.abs(query.sum(zero, np.zeros(1))).max()), self._change(query))
         if self._simulated:
             return self._noisy(self._pieces.sum(query, slot.piece), slot, GaussianNoise(law.scale))
         # The shares of this query may be this far from shares that are drawn from their sums.
