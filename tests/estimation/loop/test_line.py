@@ -326,8 +326,17 @@ def test_a_declared_line_has_records_that_noise_may_hide(monkeypatch):
     session = _Session(*_rows(), 1.0)
     queries = []
     of = _line.Line.of
-    monkeypatch.setattr(_line.Line, "of", lambda *given: queries.append(given[0]) or of(*given))
-    for deviation, fewest, most in ((1.0, 0.5, 2.0), (1e-3, 0.0, 0.5)):
+
+    def kept(query, *given):
+        # Nothing is known to be missing, and scores may be longer than T
+        queries.append(replace(query, missed=0.0, limit=0.5 * query.limit) if shorter else query)
+        return of(queries[-1], *given)
+
+    monkeypatch.setattr(_line.Line, "of", kept)
+    for deviation, fewest, most, shorter in (
+        (1.0, 0.5, 2.0, False), (1e-3, 0.0, 0.5, False), (1e-3, 0.0, 0.5, True),
+        (10.0, 2.0, 100.0, True),
+    ):  # fmt: skip
         session.deviation = deviation
         line = _asked(session)
         query = queries[-1]
@@ -337,7 +346,7 @@ def test_a_declared_line_has_records_that_noise_may_hide(monkeypatch):
         directions, hidden = query.hidden_scores(np.eye(2), 0.0, records, 500)
         deviations = np.maximum(hidden, query.missed / np.sqrt(2.0))
         np.testing.assert_allclose(line.errors[:, 1:3], directions * deviations)
-        assert not line.along.any()
+        assert not line.along.any() and hidden.any() == shorter
     assert _asked(session, LEARNT).along.any()
 
 
