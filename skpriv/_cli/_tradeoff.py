@@ -209,8 +209,16 @@ def add_tradeoff(parser: "ArgumentParser") -> None:
     add("--intervals", choices=methods, default=methods[0], help="method; default certified")
     add("--repeats", type=at_least(1), default=3, help="draws of the noise; default 3")
     add("--cv", type=at_least(2), default=5, help="number of folds; default 5")
-    names = "--epsilons", "--delta", "--confidence-level", "--jobs", "--seed", "--plot"
-    add_options(parser, *names, epsilons=values)
+    add_options(
+        parser,
+        "--epsilons",
+        "--delta",
+        "--confidence-level",
+        "--jobs",
+        "--seed",
+        "--plot",
+        epsilons=values,
+    )
 
 
 def run_tradeoff(args: "Namespace") -> int:

@@ -413,8 +413,8 @@ def _division(
         for part in TARGET_PARTS
     ]
     targets, noise = min(parts, key=lambda part: min(map(width, ways(*part))))
-    used = event("errors of the targets", targets), event("noise at theta", noise)
-    return min(ways(*used), key=width)
+    targets = event("errors of the targets", targets)
+    return min(ways(targets, event("noise at theta", noise)), key=width)
 
 
 def asymptotic_interval(

@@ -394,6 +394,8 @@ class ActionElimination(OraclePolicy):
         shape = contexts.shape[:2]
         alive = mask = np.broadcast_to(True if available is None else available, shape)
         for epoch, fit in reversed(self._fits):
+            if (alive.sum(axis=1) == 1).all():  # no fit leaves none of them
+                break
             failure = (1.0 - self.confidence_level) * 6.0 / (pi * epoch) ** 2 / mask.shape[1]
             left = alive & self._possible(fit, failure, contexts, mask)
             alive = np.where(left.any(axis=1, keepdims=True), left, alive)
