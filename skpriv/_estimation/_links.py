@@ -92,16 +92,16 @@ class StepLink(Link):
     counts : bool
         Whether residuals near the limit are counted.
     steepest : float
-        Largest slope of the mean, thinned, times ``far``.
+        Largest slope of the mean, thinned, times ``far_length``.
     limit : float or None
         Limit R at which residuals are clipped; None leaves it to the rules.
     signal : float or None
         Deviation of the linear part that is thought possible, and the most by which one step moves
         it; None is that of the target.
-    far : float
+    far_length : float
         A whitened row psi counts in full up to length 1, like 1 / |psi| up to this length, and like
         1 / |psi|^2 beyond: its score is e v (r - mu) with e = psi / max(1, |psi|) and
-        v = min(1, far / |psi|). So |psi| v <= far: no Newton step rests on a slope that was cut.
+        v = min(1, far_length / |psi|). So |psi| v <= far_length: no Newton step rests on a slope that was cut.
     least_effective_records : float
         N below which rows are not whitened: at this N both ways are alike in the mean of many
         tables (docs/evidence/few_records.md).
@@ -137,7 +137,7 @@ class StepLink(Link):
     farthest = 2.0
     counts = True
     signal: ClassVar[float | None] = None
-    far = 1.0
+    far_length = 1.0
     least_effective_records = 45.0
     mean_effective_records = 30.0
     told_effective_records = 30.0
@@ -215,7 +215,7 @@ class BentLink(StepLink):
     low = 0.0
     farthest = 1.0
     signal = 3.0
-    far = 2.0
+    far_length = 2.0
     degrees = 1.0
     run_off = 0.042
     slope_left = 0.7
@@ -242,7 +242,7 @@ class Logit(BentLink):
     """Binary targets in [0, 1]: the mean is 1 / (1 + exp(-eta)), and no residual exceeds 1."""
 
     counts = False
-    steepest: float = 0.25 * BentLink.far
+    steepest: float = 0.25 * BentLink.far_length
     limit: float = 1.0
 
     def proved(self, limit: float) -> tuple[float, float]:
@@ -291,7 +291,7 @@ class Log(BentLink):
 
     mean_effective_records = 60.0
     prior_variance = inf
-    steepest: float = BentLink.far
+    steepest: float = BentLink.far_length
     offset: float = 0.0
 
     def mean(self, eta: Any) -> Any:
@@ -317,11 +317,11 @@ class Log(BentLink):
 
     def near(self, mean: float, room: float) -> StepLink:
         """With room for usual means."""
-        return replace(self, steepest=self.far * min(1.0, room * mean))
+        return replace(self, steepest=self.far_length * min(1.0, room * mean))
 
     @property
     def _level(self) -> float:
-        return self.steepest / self.far
+        return self.steepest / self.far_length
 
     def free(self, eta: Any) -> tuple[Any, Any]:
         """The mean, which is also its own slope."""

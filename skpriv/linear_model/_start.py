@@ -117,7 +117,7 @@ class Start:
         mean = link.mean(fit.location)
         # The pooled slope of the scores is this factor times the Gram matrix of the rows. It is 1
         # for a line, and where the link bends it has the slope of the mean in it.
-        unit = link.steepest / link.far * link.slope(fit.location, mean)
+        unit = link.steepest / link.far_length * link.slope(fit.location, mean)
         deviation = min(sqrt(max(fit.variance + (fit.b @ fit.gram @ fit.b), 0.0)), 1.0)
         whitening = (fit.W, fit.gram / unit, scale / unit)
         location = Location(mean, inf, 1.0)

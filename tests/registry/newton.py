@@ -54,7 +54,7 @@ def _link(rng, target):
     return (
         (IDENTITY, target, limit),
         (Logit(limit=rng.choice([1.0, min(limit, 1.0)])), CLASSES, min(limit, 1.0)),
-        (Log(Log.far * rng.uniform(0.01, 1.0), rng.normal()), COUNTS, min(limit, 1.0)),
+        (Log(Log.far_length * rng.uniform(0.01, 1.0), rng.normal()), COUNTS, min(limit, 1.0)),
     )[rng.randint(3)]
 
 

@@ -302,7 +302,7 @@ def known_mean(
     """
     constant = lapack.dtrtrs(whitened.W, maps.row_map.constant, trans=1)[0]  # W is upper
     start = link.linear_part(released.mean)
-    slope = released.part * link.steepest / link.far * link.slope(start, released.mean)
+    slope = released.part * link.steepest / link.far_length * link.slope(start, released.mean)
     gram = pool.slope / slope
     level = max(constant @ gram @ constant, 0.1)  # mean of w^2
     moved = weights_move_mean(level, float(pool.b @ gram @ pool.b))
@@ -346,7 +346,7 @@ def known_mean(
             fitted = max(fitted, noise)  # neither mean is taken to be below this noise
             mean = max(fitted + residual, noise)
             excess = link.linear_part(fitted) - link.linear_part(mean)
-            unit = link.steepest / link.far * link.slope(link.linear_part(mean), mean)
+            unit = link.steepest / link.far_length * link.slope(link.linear_part(mean), mean)
         error = noise**2 + (deviation * skewness_bias(clip)) ** 2
         if session.trust.can.reports:  # these are residuals of other users
             error += deviation**2 / answer.n
@@ -369,6 +369,7 @@ def known_length(
     maps: "RecordMap",
     whitened: "Whitened",
     location: float,
+    b: np.ndarray,
     deviation: float,
     pool: "Pool",
     equation: "ScoreEquation",
@@ -392,6 +393,8 @@ def known_length(
 
     Parameters
     ----------
+    b : ndarray of shape (p,)
+        The fit; it may differ from that of the pool, which knows the answers of steps alone.
     deviation : float
         Deviation of the target.
     equation : ScoreEquation
@@ -407,14 +410,14 @@ def known_length(
     """
     gram = pool.slope / equation.uncut
     level = max(constant @ gram @ constant, 0.1)  # mean of w^2
-    middle = (constant @ gram @ pool.b) / level
-    f = pool.b - middle * constant
+    middle = (constant @ gram @ b) / level
+    f = b - middle * constant
     square = max(f @ gram @ f, 1e-300)
     clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.stretch)))
-    beyond = deviation**2 - (pool.b @ pool.slope @ pool.b)
+    beyond = deviation**2 - (b @ pool.slope @ b)
     limit = min(IDENTITY.farthest, clip * sqrt(max(pool.variance, beyond)))
     unit = FAR_FIT * sqrt(square)
-    theta = whitened.W.T @ pool.b
+    theta = whitened.W.T @ b
     query = StretchQuery(
         maps.row_map, maps.target_map, location, theta, limit, middle=middle, unit=unit
     )
@@ -427,4 +430,4 @@ def known_length(
     variance = (variance + (value * spread_noise) ** 2) / spread**2
     hidden = 1.0 - square / (unit**2 * spread) - USUAL_QUANTILE * spread_noise / spread
     prior = max(hidden, 0.0) ** 2 + moved / (4.0 * square)
-    return KnownLength(pool.b, f, gram @ f / square, value, variance, prior)
+    return KnownLength(b, f, gram @ f / square, value, variance, prior)

@@ -7,7 +7,7 @@ which private counts of the lengths tell.
 from collections.abc import Sequence
 from dataclasses import replace
 from math import exp, hypot, inf, log, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -26,6 +26,8 @@ from ._score import ScoreEquation, ScoreQuery, largest_excess
 if TYPE_CHECKING:
     from ...privacy import Piece, Session, SessionPart
     from ..._contracts import Array, Scalar
+
+    Q = TypeVar("Q", bound=LineScoreQuery)
 
 
 # Exponents a of power laws P(|u| > x) like x^-a that the scores beyond a length may follow. With
@@ -52,6 +54,7 @@ PUT_BACK = 0.5, 0.0
 MISSED = 0.83
 # The first fields of a `ScoreQuery`: whitened rows, the map of targets, location and point
 ScoreFields = tuple[Whitened, Any, float, np.ndarray]
+NoisyMatrix = tuple[np.ndarray, float]  # a released matrix, and the scale of its noise
 
 
 @stored
@@ -99,7 +102,7 @@ class Line(NamedTuple):
         query: "LineScoreQuery",
         answer: "Answer",
         last: ScoreEquation,
-        slope: tuple[np.ndarray, float],
+        noisy_slope: NoisyMatrix,
         shorter: np.ndarray,
         far: FarRows | None = None,
     ) -> "Line":
@@ -129,23 +132,22 @@ class Line(NamedTuple):
         query : LineScoreQuery
         answer : Answer
         last : ScoreEquation
-        slope : (ndarray of shape (p, p), float)
-            A released one, and the scale of its noise.
+        noisy_slope : (ndarray of shape (p, p), float)
+            A released slope, and the scale of its noise.
         shorter : ndarray of shape (p, p)
             What the whitening of the query was multiplied by.
         far : FarRows or None
         """
-        found, scales = query.named(answer.mean, answer.mean_scale)
+        means, scales = query.named(answer.mean, answer.mean_scale)
         p = len(query.point)
-        excess = query.mean_excess
         scale = scales.get("beyond", 0.0)
-        beyond = found.get("beyond", np.zeros(p))
+        beyond = means.get("beyond", np.zeros(p))
         square = max(beyond @ beyond, 1e-300)
         seen = max(1.0 - query.link.linear * p * scale**2 / square, 0.0)
         back = np.linalg.inv(shorter)
         beyond = back @ beyond
         across = query.missed / sqrt(p)
-        residual = unvech(found["residual"], p)
+        residual = unvech(means["residual"], p)
         if not query.link.linear:
             values, vectors = np.linalg.eigh(residual)
             squares = np.maximum(values, 0.0) + scales["residual"] / sqrt(p)
@@ -153,8 +155,8 @@ class Line(NamedTuple):
         equation = replace(
             last,
             point=shorter @ query.point,
-            moment=back @ found["moment"] + excess * beyond,
-            moment_scale=hypot(scales["moment"], excess * scale),
+            moment=back @ means["moment"] + query.mean_excess * beyond,
+            moment_scale=hypot(scales["moment"], query.mean_excess * scale),
             residual_gram=back @ residual @ back,
             residual_scale=scales["residual"],
             limit=query.limit,
@@ -162,10 +164,11 @@ class Line(NamedTuple):
             n=answer.n,
         )
         along = sqrt(seen) * query.along * beyond
-        if not excess:
-            matrix, noise = slope
-            share = scales["moment"] / query.limit
-            turned, hidden = query.hidden_scores(shorter @ matrix @ shorter, noise, share, answer.n)
+        if not query.mean_excess:
+            slope, slope_scale = noisy_slope
+            turned, hidden = query.hidden_scores(
+                shorter @ slope @ shorter, slope_scale, scales["moment"] / query.limit, answer.n
+            )
             across = turned * np.maximum(hidden, across)
         return cls(equation, along, across, far, shorter)
 
@@ -181,7 +184,7 @@ def line_query(
     fields: ScoreFields,
     cut_length: float,
     rules: "Rules",
-    slope: tuple[np.ndarray, float],
+    noisy_slope: NoisyMatrix,
     link: StepLink = IDENTITY,
     shapes: Sequence[np.ndarray] = (),
 ) -> tuple[LineScoreQuery, np.ndarray, FarRows | None]:
@@ -201,8 +204,8 @@ def line_query(
     cut_length : float
         Where the scores of steps are cut.
     rules : Rules
-    slope : (ndarray of shape (p, p), float)
-        A released one of steps, and the scale of its noise.
+    noisy_slope : (ndarray of shape (p, p), float)
+        A released slope of steps, and the scale of its noise.
     link : StepLink
     shapes : sequence of ndarray of shape (p, p)
         Further coordinates, as `Line.shorter`.
@@ -212,31 +215,33 @@ def line_query(
     (query, shorter, far)
         A `LineScoreQuery`, and the last arguments of `Line.of`.
     """
-    line = LineScoreQuery(*fields, cut_length, link)
+    query = LineScoreQuery(*fields, cut_length, link)
     whitened, _, location, point = fields
     longest = longest_row = _longest(whitened)
     if link.linear:  # means of a link that bends count as inside of the range of the target
-        line = replace(line, put_back=PUT_BACK[rules.declared])
+        query = replace(query, put_back=PUT_BACK[rules.declared])
         longest *= largest_excess(
             Whitened(whitened.row_map, whitened.W / longest), location, longest * point, 0.0
         )
     ends = length_classes(longest, cut_length)
-    far: Any = None
+    far = None
     learnt = LEARNT * rules.line
     subset = session.piece(rules.subset)
     if link.linear and (session.persons or 1) == 1 and longest_row > 1.0:
-        query = FarRowsQuery(whitened, asked_again=True)
-        gram, scale = query.gram(session.sum(query, 0.25 * learnt, subset))
+        far_query = FarRowsQuery(whitened, asked_again=True)
+        gram, scale = far_query.gram(session.sum(far_query, 0.25 * learnt, subset))
         far = FarRows(gram, scale, log(max(longest_row / FAR_LENGTH, 1.0)))
         learnt *= 0.75
-        shapes = far.shorter(*slope, rules.length)
-    lines = [(line, np.eye(len(point))), *((_turned(line, shape), shape) for shape in shapes)]
-    shares = learnt / len(lines), (1.0 - LEARNT) * rules.line
-    found = []
-    for line, shorter in lines:
-        line, error = _shortened(session, line, ends, shares, subset)
-        found.append((error / np.linalg.det(shorter) ** (2.0 / len(point)), line, shorter, far))
-    return min(found, key=lambda one: one[0])[1:]
+        shapes = far.shorter(*noisy_slope, rules.length)
+    identity = np.eye(len(point))
+    queries = [(query, identity), *((_turned(query, shape), shape) for shape in shapes)]
+    shares = learnt / len(queries), (1.0 - LEARNT) * rules.line
+    choices = []
+    for turned, shorter in queries:
+        chosen, error = _shortened(session, turned, ends, shares, subset)
+        volume = error / np.linalg.det(shorter) ** (2.0 / len(point))
+        choices.append((volume, chosen, shorter, far))
+    return min(choices, key=lambda choice: choice[0])[1:]
 
 
 def _longest(whitened: Whitened) -> "Scalar":
@@ -244,23 +249,23 @@ def _longest(whitened: Whitened) -> "Scalar":
     return max(whitened.row_map.longest_row(whitened.W) or norm_of(whitened.W, 2), 1.0)
 
 
-def _turned(line: LineScoreQuery, shorter: np.ndarray) -> LineScoreQuery:
+def _turned(query: "Q", shorter: np.ndarray) -> "Q":
     """The same question in other coordinates."""
     return replace(
-        line,
-        whitened=replace(line.whitened, W=shorter @ line.whitened.W),
-        point=np.linalg.solve(shorter, line.point),
+        query,
+        whitened=replace(query.whitened, W=shorter @ query.whitened.W),
+        point=np.linalg.solve(shorter, query.point),
     )
 
 
 def _shortened(
     session: "Session | SessionPart",
-    line: LineScoreQuery,
+    query: "Q",
     ends: np.ndarray,
-    shares: Any,
+    shares: Sequence[float],
     subset: "Piece | None",
     power: float = 1.0,
-) -> tuple[LineScoreQuery, float]:
+) -> "tuple[Q, float]":
     """The question with its best length, by private counts, and its error there.
 
     The shares are those of the counts and of the question, and the length is chosen for this power
@@ -268,19 +273,25 @@ def _shortened(
     part of a difference from a matrix that is known.
     """
     counts = session.sum(
-        ScoreLengthsQuery(line, ends, "lengths of the line's scores"), shares[0], subset
+        ScoreLengthsQuery(query, ends, "lengths of the line's scores"), shares[0], subset
     )
-    noise = power * session.noise(line, shares[1]).scale / line.sensitivity
-    limit, excess, along, missed, error = _best_length(
+    noise = power * session.noise(query, shares[1]).scale / query.sensitivity
+    length, mean_excess, along, missed, error = _best_length(
         counts.mean,
         counts.mean_scale,
         ends**power,
         noise / session.records(shares[1]),
-        len(line.point),
-        line.put_back,
+        len(query.point),
+        query.put_back,
     )
-    limit **= 1.0 / power
-    return replace(line, limit=limit, mean_excess=excess, along=along, missed=missed), error
+    query = replace(
+        query,
+        limit=length ** (1.0 / power),
+        mean_excess=mean_excess,
+        along=along,
+        missed=missed,
+    )
+    return query, error
 
 
 def with_line(
@@ -288,27 +299,22 @@ def with_line(
     step: ScoreQuery,
     share: float,
     rules: "Rules",
-    slope: tuple[np.ndarray, float],
+    noisy_slope: NoisyMatrix,
 ) -> tuple[ScoreEquation, Line]:
     """The equation of a step and the `Line` at the same point, in one pass over the records if both
     have the same coordinates.
     """
-    line, shorter, far = line_query(
-        session,
-        (step.whitened, step.target_map, step.location, step.point),
-        step.limit,
-        rules,
-        slope,
-    )
+    fields = step.whitened, step.target_map, step.location, step.point
+    query, shorter, far = line_query(session, fields, step.limit, rules, noisy_slope)
     own = (1.0 - LEARNT) * rules.line
-    if line.whitened is step.whitened:
-        both = StepAndLineQuery(step, line, (share, own))
-        answer, found = both.read(session.sum(both, share + own))
+    if query.whitened is step.whitened:
+        both = StepAndLineQuery(step, query, (share, own))
+        answer, answer_of_line = both.read(session.sum(both, share + own))
     else:
         answer = session.sum(step, share)
-        found = session.sum(line, own)
+        answer_of_line = session.sum(query, own)
     last = ScoreEquation.of(step, answer)
-    return last, Line.of(line, found, last, slope, shorter, far)
+    return last, Line.of(query, answer_of_line, last, noisy_slope, shorter, far)
 
 
 def line_alone(
@@ -316,22 +322,24 @@ def line_alone(
     fields: ScoreFields,
     last: ScoreEquation,
     rules: "Rules",
-    slope: tuple[np.ndarray, float],
+    noisy_slope: NoisyMatrix,
     link: StepLink,
     shapes: Sequence[np.ndarray] = (),
 ) -> Line:
     """The `Line` at a point, after the last step."""
-    line, shorter, far = line_query(session, fields, last.cut_length, rules, slope, link, shapes)
-    answer = session.sum(line, (1.0 - LEARNT) * rules.line)
-    return Line.of(line, answer, last, slope, shorter, far)
+    query, shorter, far = line_query(
+        session, fields, last.cut_length, rules, noisy_slope, link, shapes
+    )
+    answer = session.sum(query, (1.0 - LEARNT) * rules.line)
+    return Line.of(query, answer, last, noisy_slope, shorter, far)
 
 
 def likelihood_alone(
     session: "Session | SessionPart",
-    maps: ScoreFields,
+    fields: ScoreFields,
     last: ScoreEquation,
     rules: "Rules",
-    slope: tuple[np.ndarray, float],
+    noisy_slope: NoisyMatrix,
     link: Any,
 ) -> Line:
     """The equation of the likelihood with a slope of its own, in coordinates of its own.
@@ -346,10 +354,10 @@ def likelihood_alone(
     Parameters
     ----------
     session : Session
-    maps : (Whitened, TargetMap, float, ndarray)
+    fields : (Whitened, TargetMap, float, ndarray)
     last : ScoreEquation
     rules : Rules
-    slope : (ndarray of shape (p, p), float)
+    noisy_slope : (ndarray of shape (p, p), float)
         D, and the scale of its noise.
     link : StepLink
 
@@ -357,23 +365,25 @@ def likelihood_alone(
     -------
     Line
     """
-    matrix, scale = slope
-    p = len(matrix)
-    own = inverse_root(matrix, 2.0 * scale * sqrt(2.0 * p))
-    query: Any = _turned(OwnSlopeQuery(*maps, 1.0, link), own)
-    shares = OWN_SLOPE * rules.line * np.array([LEARNT, 1.0 - LEARNT])
+    of_steps, scale_of_steps = noisy_slope
+    p = len(of_steps)
+    own = inverse_root(of_steps, 2.0 * scale_of_steps * sqrt(2.0 * p))
+    query = _turned(OwnSlopeQuery(*fields, 1.0, link), own)
+    share = OWN_SLOPE * rules.line
+    shares = share * LEARNT, share * (1.0 - LEARNT)
     ends = np.sqrt(length_classes(_longest(query.whitened) ** 2, p))
     query, _ = _shortened(session, query, ends, shares, session.piece(rules.subset), 2.0)
-    found, put_back, noise = query.read(session.sum(query, shares[1]))
+    slope, put_back, scale = query.read(session.sum(query, shares[1]))
     # Directions in which rows beyond T have more than half of the slope of rows shortened to T
-    mostly = put_back / query.mean_excess - 0.5 * (found - put_back)
-    _, long, _ = FarRows(mostly, noise).missing(found)
-    matrix = own @ matrix @ own
-    of_steps = scale * norm_of(own, 2) ** 2
+    mostly = put_back / query.mean_excess - 0.5 * (slope - put_back)
+    _, long, _ = FarRows(mostly, scale).missing(slope)
+    turned = own @ of_steps @ own
+    turned_scale = scale_of_steps * norm_of(own, 2) ** 2
+    both_scales = hypot(scale, turned_scale)
     directions = np.empty((p, 0))
-    if of_steps < noise:  # directions of far rows alone have the noise of what was asked
-        missing, directions, _ = FarRows(found - matrix, hypot(noise, of_steps)).missing(matrix)
-        found = matrix + missing
+    if turned_scale < scale:  # directions of far rows alone have the noise of what was asked
+        missing, directions, _ = FarRows(slope - turned, both_scales).missing(turned)
+        slope = turned + missing
     # Rows beyond T have about the length l = T sqrt(1 + h), and the slope (1 + 1 / h) of what was
     # put back. A step x moves their linear part by l |x| over the root of mu', and the bend of the
     # link half as much of their slope.
@@ -381,21 +391,22 @@ def likelihood_alone(
     bend *= (1.0 + 1.0 / query.mean_excess) / (2.0 * UNEVEN)
     last = replace(
         last,
-        limit=sqrt(p * max(last.square, last.square_scale) / max(trace_of(slope[0]), 1e-300)),
+        limit=sqrt(p * max(last.square, last.square_scale) / max(trace_of(of_steps), 1e-300)),
         length=1.0,
-        slope=found,
-        slope_scale=min(noise, of_steps),
-        far=(directions, hypot(noise, of_steps), UNEVEN * put_back, bend),
+        slope=slope,
+        slope_scale=min(scale, turned_scale),
+        far=(directions, both_scales, UNEVEN * put_back, bend),
     )
     rules = replace(rules, line=(1.0 - OWN_SLOPE) * rules.line)
     shapes = [
         shape / norm_of(shape, 2)
-        for shape in (inverse_root(found, noise / 4.0), np.linalg.inv(own))
+        for shape in (inverse_root(slope, scale / 4.0), np.linalg.inv(own))
     ]
     if long.size:
         shapes.append(np.eye(p) - (1.0 - 1.0 / SHORTER[1]) * long @ long.T)
     fields = query.whitened, query.target_map, query.location, query.point
-    return line_alone(session, fields, last, rules, slope, link, shapes)._replace(own=own)
+    line = line_alone(session, fields, last, rules, noisy_slope, link, shapes)
+    return line._replace(own=own)
 
 
 def _best_length(
@@ -424,7 +435,7 @@ def _best_length(
 
     Returns
     -------
-    (length, excess, along, missed, error) : tuple of float
+    (length, mean_excess, along, missed, error) : tuple of float
         T, w times the mean excess h in units of T, `along` and `missed` of a `LineScoreQuery`, and
         the mean square of the error in each of the coordinates.
     """
@@ -434,14 +445,14 @@ def _best_length(
     for place, end in enumerate(ends, 1):
         if best[-1] < (2.0 * noise * end) ** 2:
             break  # each longer one has more noise than that alone
-        beyond, excess, unknown = _tail(parts, from_counts, place, deviation, put_back == 1.0)
-        missed = (UNEVEN if put_back else MISSED) * excess * beyond
-        along = np.hypot(UNEVEN * excess, unknown)
+        beyond, mean_excess, unknown = _tail(parts, from_counts, place, deviation, put_back == 1.0)
+        missed = (UNEVEN if put_back else MISSED) * mean_excess * beyond
+        along = np.hypot(UNEVEN * mean_excess, unknown)
         lost = (missed**2 + (unknown * beyond) ** 2) / size
-        excess *= put_back
-        error = (lost + (2.0 * (1.0 + excess) * noise) ** 2) * end**2
+        mean_excess *= put_back
+        error = (lost + (2.0 * (1.0 + mean_excess) * noise) ** 2) * end**2
         if place == 1 or error < best[-1]:
-            best = end, excess, along, end * missed, error
+            best = end, mean_excess, along, end * missed, error
     return tuple(map(float, best))
 
 
@@ -473,7 +484,7 @@ def _tail(
 
     Returns
     -------
-    (part, excess, deviation) : tuple of float
+    (part, mean_excess, deviation) : tuple of float
         The part is one deviation of the noise of counts more than is found. The deviation of the
         excess is that over the laws which counts leave possible, and by the noise of the counts
         that stand for themselves.
@@ -491,11 +502,12 @@ def _tail(
     filled = np.where(from_counts, parts, laws)
     lengths = SQRT2 ** (np.arange(len(parts)) + 0.5) - 1.0
     records = filled.sum(axis=1)
-    found = np.maximum(filled @ lengths / records, LEAST_EXCESS)
+    excesses = np.maximum(filled @ lengths / records, LEAST_EXCESS)
+    mean_excess = chances @ excesses
     beyond = chances @ records + deviation
-    excess = chances @ found
-    noise = deviation * np.linalg.norm(lengths[from_counts] - excess) / beyond
-    return beyond, excess, min(hypot(sqrt(chances @ (found - excess) ** 2), noise), excess)
+    noise = deviation * np.linalg.norm(lengths[from_counts] - mean_excess) / beyond
+    by_law = sqrt(chances @ (excesses - mean_excess) ** 2)
+    return beyond, mean_excess, min(hypot(by_law, noise), mean_excess)
 
 
 def _power_laws(

@@ -184,16 +184,16 @@ class LineSums:
         """Add rows; return what makes v of each, and which u are longer than T."""
         limit = self._query.limit
         v = factors / np.maximum(lengths, limit)
-        far = lengths > limit
+        longer = lengths > limit
         self._moment += np.dot(v, rows)
-        self._beyond += v[far] @ rows[far]
-        return v, far
+        self._beyond += v[longer] @ rows[longer]
+        return v, longer
 
     def add_block(self, block: Scores) -> np.ndarray:
         """Add a block of `Scores`, without uu' of rows that are alike; return where others are."""
         with one_blas_thread.vector_turn:
-            v, far = self.add(block.rows, *_line_scores(block))
-            apart = np.flatnonzero(far | (block.factors != 1.0) | (np.abs(block.scores) == 1.0))
+            v, longer = self.add(block.rows, *_line_scores(block))
+            apart = np.flatnonzero(longer | (block.factors != 1.0) | (np.abs(block.scores) == 1.0))
         add_gram(self.meat, block.rows[apart] * v[apart, None])
         return apart
 

@@ -408,7 +408,7 @@ def _clip_and_length(
         return k, max(row_length / k, min(usual[0] / k, 1.25 * shortest))
     # Residuals are not clipped, so that rows need not be short. Slopes of a quarter of a typical
     # one are told from noise as well, however large the budget is (docs/evidence/glm.md)
-    return k, max(usual[0] / sqrt(precision), link.far * shortest)
+    return k, max(usual[0] / sqrt(precision), link.far_length * shortest)
 
 
 def _shares_of_steps(

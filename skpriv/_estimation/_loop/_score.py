@@ -220,7 +220,7 @@ class ScoreQuery(JointScores, Query):
             inside = np.abs(residual) < self.limit
             # If nothing can be cut, the largest residual may be the limit itself
             return residual, (inside | (self.most_excess == 0.0)).astype(float)
-        largest_weight = link.far * weights
+        largest_weight = link.far_length * weights
         v = np.minimum(roots, largest_weight)
         residual *= v * link.thin(mean)
         inside = np.abs(residual) < self.limit

@@ -100,7 +100,7 @@ def fit_rows(
         slope = float(link.slope(location, released.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
     # 2. The whitening, in whose coordinates all else is asked
-    whitened, gram = learn_whitening(session, maps, rules, like_start, usual, link.far)
+    whitened, gram = learn_whitening(session, maps, rules, like_start, usual, link.far_length)
     pool = make_pool(session, whitened, rules.length, link, deviation, priors, gram)
     if start:
         pool.begin(np.linalg.solve(whitened.W.T, start.theta), like_start)
@@ -112,6 +112,7 @@ def fit_rows(
     ask = partial(step_query, maps, rules, link, of_persons, whitened, location, pool)
     line = ask_steps(session, rules, pool, ask, equations)
     last = equations[-1]
+    b = pool.b
     _add_note(session, rules, start)
     # 4. The questions beside them, which intervals and coefficients need
     clipped = None
@@ -124,12 +125,12 @@ def fit_rows(
     if link.limit is None and released and (rules.mean or not like_start):
         fit_mean = known_mean(session, whitened, maps, released, deviation, pool, last, rules, link)
         # The effect of clips on the mean is undone as far as other answers about the mean tell
-        excess, _, _ = fit_mean.excess(pool.b, pool.noise, np.zeros((maps.size, 0)))
-        pool.b = pool.b - fit_mean.constant * excess
+        excess, _, _ = fit_mean.excess(b, pool.noise, np.zeros((maps.size, 0)))
+        b = b - fit_mean.constant * excess
         moved = max(fit_mean.value**2 - fit_mean.variance, 0.0)
-        fit_mean = replace(fit_mean, point=pool.b, value=fit_mean.value - excess)
+        fit_mean = replace(fit_mean, point=b, value=fit_mean.value - excess)
     if rules.line and not line:
-        fields = whitened, maps.target_map, location, pool.b
+        fields = whitened, maps.target_map, location, b
         declared = rules.declared and not of_persons and session.trust.can.same_rows
         ask_line = likelihood_alone if declared and not link.linear else line_alone
         line = ask_line(session, fields, last, rules, (pool.slope, pool.scale), link)
@@ -139,6 +140,7 @@ def fit_rows(
             maps,
             whitened,
             location,
+            b,
             deviation,
             pool,
             last,
@@ -146,14 +148,14 @@ def fit_rows(
             fit_mean.constant,
             moved,
         )
-        missing, _ = stretch.of(pool.b)
-        pool.b = pool.b + missing * stretch.direction
+        missing, _ = stretch.of(b)
+        b = b + missing * stretch.direction
     # 5. All that was released
     resolved = link.linear or rules.effective_records >= link.told_effective_records
     return LoopFit(
         location,
         link.repeated(whitened.W),
-        pool.b,
+        b,
         pool.variance,
         pool.slope,
         tuple(equations if resolved else ()),
@@ -189,13 +191,13 @@ def step_query(
     clip = link.limit or min(rules.clip * sqrt(pool.variance), link.farthest)
     if link.limit and rules.effective_records < link.told_effective_records:
         clip *= FEW_LIMIT
-    excess = largest_excess(whitened, location, pool.b, clip) if link.linear else None
-    if excess and not (rules.asks_cut and last):
-        excess = None  # certified intervals alone need it
+    most_excess = largest_excess(whitened, location, pool.b, clip) if link.linear else None
+    if most_excess and not (rules.asks_cut and last):
+        most_excess = None  # certified intervals alone need it
     arguments = whitened, maps.target_map, location, pool.b, clip, link
     if of_persons:
         return PersonScoreQuery(*arguments, sandwich=True)
-    return ScoreQuery(*arguments, last or not rules.asks_cut, excess, last or rules.slopes)
+    return ScoreQuery(*arguments, last or not rules.asks_cut, most_excess, last or rules.slopes)
 
 
 def ask_gram(

@@ -45,7 +45,7 @@ class Softmax(Logit):
     high = inf  # r is the code of a class
     least_effective_records = 45.0  # as the mean
     slope_weight = 2.0 / 3.0  # free up to .68, see `ClassScoreQuery`
-    steepest: float = 0.5 * Logit.far
+    steepest: float = 0.5 * Logit.far_length
     n_classes: int = 3
 
     @property
@@ -302,7 +302,7 @@ class ClassScoreQuery(JointScores, Query):
         """
         code, roots = class_targets(self.whitened.row_map, self.target_map, X, y)
         Q = contrasts(len(self.location))
-        far = self.link.far
+        far = self.link.far_length
         QB = Q @ self.point.reshape(Q.shape[1], -1)
         for block, rows, w, *_ in self.whitened.blocks(X):
             for part in blocks_of(len(rows), vech_size(len(self.whitened.W))):

@@ -107,8 +107,8 @@ def test_slope_and_residual_are_tied_as_the_proof_says(label, global_random_seed
 LINKS = {
     "line": (IDENTITY, TargetMap((-1.0, 1.0), True), 1.0, 4.0),
     "logit": (Logit(), CLASSES, 1.0, 1.0),
-    "log": (Log(Log.far * 0.3, 0.0), COUNTS, 10.0, 1.0),
-    "log, and most scores are cut": (Log(Log.far * 0.3, 0.0), COUNTS, 10.0, 0.02),
+    "log": (Log(Log.far_length * 0.3, 0.0), COUNTS, 10.0, 1.0),
+    "log, and most scores are cut": (Log(Log.far_length * 0.3, 0.0), COUNTS, 10.0, 0.02),
 }
 
 
@@ -122,7 +122,8 @@ def test_slopes_are_the_derivative_of_the_score(name, global_random_seed):
     X, b = rng.normal(size=(50, 2)), 0.3 * rng.normal(size=3) - np.array([0.0, 0.0, 0.5])
     psi = rows.plain.rows(X) @ whitened.W.T
     # No step leads to where slopes are 0, such as beyond the largest count
-    assert (np.linalg.norm(psi, axis=1) > Log.far).any() and link.slope(2.0, link.mean(2.0)) > 0.0
+    assert (np.linalg.norm(psi, axis=1) > Log.far_length).any()
+    assert link.slope(2.0, link.mean(2.0)) > 0.0
     # Each row is there with two targets around the model's mean
     mean = link.mean(psi @ b - 0.2)
     keep = (mean < 1.0) & (mean > link.low)
