@@ -26,7 +26,7 @@ from ._cells import ROUNDED_SQUARE, across_all, estimable_weights
 from ._intervals import USUAL_QUANTILE, shrunk_covariance, two_sided_quantile
 
 if TYPE_CHECKING:
-    from .._contracts import Array
+    from .._contracts import Array, Scalar
     from ._moments import NormalEquations
 
 # Smallest singular value of the released design over the norm that its noise alone would have.
@@ -98,10 +98,10 @@ class LawSums(NamedTuple):
     resolved: np.ndarray
     reasons: Any
     bounded: np.ndarray | None = None
-    factor: float | None = None
+    factor: "Scalar | None" = None
 
     @classmethod
-    def unknown(cls, size: int, reason: str, factor: float | None = None) -> "LawSums":
+    def unknown(cls, size: int, reason: str, factor: "Scalar | None" = None) -> "LawSums":
         """No sum at all."""
         nothing = np.full((size, size), nan)
         none = np.zeros(size, dtype=bool)
@@ -166,18 +166,21 @@ class LinearSource(LawSource):
     ----------
     solved : Solved or str
     base, origin : ndarray of shape (n_coefficients, p) and (n_coefficients,)
+    factor : float or None
+        How many times as many records a law needs, where that is known.
     """
 
     solved: Solved | str
     base: np.ndarray
     origin: np.ndarray
+    factor: "Scalar | None" = None
 
     def at(self, matrix: np.ndarray, shift: np.ndarray) -> LawSums:
         """The law of ``matrix @ coefficients + shift``."""
         solved = self.solved
         points = matrix @ self.base
         if isinstance(solved, str):
-            return LawSums.unknown(len(matrix), solved)
+            return LawSums.unknown(len(matrix), solved, self.factor)
         resolved = across_all(points, solved.held)
         both = np.outer(resolved, resolved)
         across = points @ solved.vectors

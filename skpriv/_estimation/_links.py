@@ -101,7 +101,8 @@ class StepLink(Link):
     far_length : float
         A whitened row psi counts in full up to length 1, like 1 / |psi| up to this length, and like
         1 / |psi|^2 beyond: its score is e v (r - mu) with e = psi / max(1, |psi|) and
-        v = min(1, far_length / |psi|). So |psi| v <= far_length: no Newton step rests on a slope that was cut.
+        v = min(1, far_length / |psi|). So |psi| v <= far_length, and no Newton step
+        rests on a slope that was cut.
     least_effective_records : float
         N below which rows are not whitened: at this N both ways are alike in the mean of many
         tables (docs/evidence/few_records.md).

@@ -14,7 +14,7 @@ import numpy as np
 from ..._linalg import RELATIVE_ZERO, norm_of, psd_part, quadratic_forms, trace_of
 from ..._stored import frozen_object, stored
 from .._cells import MOSTLY, ROUNDED_SQUARE, Across, Cells, moved, noise_floor, split
-from .._coefficients import NOISE, CoefficientLaw, enough_rows
+from .._coefficients import NOISE, CoefficientLaw, LawSource, LinearSource, enough_rows, few_rows
 from .._information import Information
 from .._intervals import USUAL_QUANTILE, two_sided_quantile
 from .._links import IDENTITY
@@ -27,10 +27,13 @@ from ._law import (
     FUNCTION,
     LEAST_ROBUST,
     LEAST_SQUARES,
+    NO_LINE,
+    TOO_FEW_RECORDS,
     LoopLaw,
     LoopSource,
     inversion_excess,
 )
+from ._rules import RESOLVED
 
 if TYPE_CHECKING:
     from ._evidence import KnownLength
@@ -261,9 +264,56 @@ class LoopFit(Released):
     def coefficient_law(
         self, maps: "RecordMap", fitted: bool = True, hiding: str = NOISE, **words: Any
     ) -> CoefficientLaw:
-        """Law of the coefficients: that of a `LoopSource`, with further fields."""
-        source = LoopSource(self, maps, fitted, hiding)
-        return CoefficientLaw.of(source, len(source.base), self.n, **words)
+        """Law of the coefficients, with further fields.
+
+        Parameters
+        ----------
+        maps : RecordMap
+        fitted : bool, default=True
+            Whether the estimate is that of the line that was fitted: the solution of the clipped
+            scores of these rows. Else of the least-squares line, or the curve of maximum
+            likelihood.
+        hiding : str
+            What is said of coefficients that answers do not tell.
+
+        Returns
+        -------
+        CoefficientLaw
+        """
+        rows = maps.row_map
+        base = self.link.each(rows.coefficient_map())
+        origin = np.zeros(len(base))
+        reason, factor = self._no_law(fitted)
+        source: LawSource = LinearSource(reason, base, origin, factor)
+        if not reason:
+            fit = self if fitted else self.textbook
+            kind = FITTED if self.link.linear else FUNCTION
+            law = fit.law(kind if fitted else LEAST_SQUARES)
+            levels = origin.reshape(np.size(self.location), -1)[:, -1]
+            levels[...] = maps.centre + maps.radius * self.location
+            corners = None
+            if rows.half_ranges is not None and self.link.linear and self.last.slope_scale:
+                corners = rows.half_ranges, rows.constant
+            source = LoopSource(
+                law,
+                fit.W,
+                base,
+                origin,
+                maps.radius,
+                corners,
+                1.0 + abs(self.location),
+                hiding,
+                few_rows(*self.telling(law)) if law.held.size else "",
+            )
+        return CoefficientLaw.of(source, len(base), self.n, **words)
+
+    def _no_law(self, fitted: bool) -> "tuple[str, Scalar | None]":
+        """Why no coefficient is estimable, and how many times as many records are needed."""
+        if not self.equations:
+            return TOO_FEW_RECORDS, self.link.told_effective_records / self.effective_records
+        if self.line is None and not fitted:
+            return NO_LINE, max(RESOLVED * len(self.b) ** 1.5 / self.effective_records, 1.0)
+        return "", None
 
     def pooled(self, kind: str) -> "ScoreEquation":
         """The equation that intervals rest on: a moment, and the mean of all released slopes.

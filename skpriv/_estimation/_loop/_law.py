@@ -10,14 +10,11 @@ import numpy as np
 from ..._linalg import psd_part, quadratic_forms
 from ..._stored import frozen_object
 from .._cells import MOSTLY, across_all, estimable_weights
-from .._coefficients import LawSource, LawSums, few_rows
+from .._coefficients import LawSource, LawSums
 from .._intervals import USUAL_QUANTILE, noise_share, shrunk_covariance
-from ._rules import RESOLVED
 
 if TYPE_CHECKING:
-    from .._public_maps import RecordMap, RowMap
     from ..._contracts import Array
-    from ._fit import LoopFit
 
 FUNCTION = "function"
 FITTED = "fitted"
@@ -236,92 +233,56 @@ TOO_FEW_RECORDS = (
 
 @frozen_object
 class LoopSource(LawSource):
-    """Coefficients of a fit of the loop.
+    """Coefficients by the law of a fit of the loop.
 
     Attributes
     ----------
-    fit : LoopFit
-    maps : RecordMap
-    fitted : bool
-        Whether the estimate is that of the line that was fitted: the solution of the clipped scores
-        of these rows. Else of the least-squares line, or the curve of maximum likelihood.
-    hiding : str
-        What is said of coefficients that answers do not tell.
+    law : LoopLaw
+    W : ndarray of shape (p, p)
+        Takes weights of theta to points of the law.
+    base, origin : ndarray of shape (n_coefficients, p) and (n_coefficients,)
+        The coefficients are ``base @ theta + origin``, of which theta is in units of the radius.
+    radius : float
+    corners : tuple of ndarray, of shapes (n_features, p) and (p,), or None
+        Where a line stays in the bounds of the target for rows inside of theirs: half of the range
+        of each feature, and the constant.
+    level : float
+        The most that such a line may be, in units of the radius.
+    hiding, too_few : str
+        What is said of coefficients that answers do not tell, and of those of rare cells.
     """
 
-    fit: "LoopFit"
-    maps: "RecordMap"
-    fitted: bool
+    law: LoopLaw
+    W: np.ndarray
+    base: np.ndarray
+    origin: np.ndarray
+    radius: float
+    corners: "tuple[np.ndarray, Array] | None"
+    level: float
     hiding: str
-
-    @cached_property
-    def _of_kind(self) -> "LoopFit":
-        """The fit in the coordinates of what is estimated."""
-        return self.fit if self.fitted else self.fit.textbook
-
-    @cached_property
-    def base(self) -> "Array":
-        """Matrix from theta to the coefficients."""
-        return self.fit.link.each(self.maps.row_map.coefficient_map())
-
-    @cached_property
-    def _origin(self) -> np.ndarray:
-        """The coefficients where theta is 0: those of the location, in the intercepts."""
-        fit = self.fit
-        maps = self.maps
-        origin = np.zeros(len(self.base))
-        origin.reshape(np.size(fit.location), -1)[:, -1] = maps.centre + maps.radius * fit.location
-        return origin
-
-    @property
-    def _reason(self) -> tuple[str, None]:
-        """Why nothing is estimable, and how many times as many records are needed."""
-        fit = self.fit
-        p = len(fit.b)
-        if not fit.equations:
-            return TOO_FEW_RECORDS, fit.link.told_effective_records / fit.effective_records
-        if fit.line is None and not self.fitted:
-            return NO_LINE, max(RESOLVED * p**1.5 / fit.effective_records, 1.0)
-        return "", None
-
-    @property
-    def _chosen(self) -> LoopLaw:
-        """The law of what is estimated."""
-        if not self.fitted:
-            return self._of_kind.law(LEAST_SQUARES)
-        return self.fit.law(FITTED if self.fit.link.linear else FUNCTION)
+    too_few: str
 
     def estimable_weights(self, matrix: np.ndarray) -> np.ndarray:
         """Weights of independent sums of these rows that are estimable."""
-        if self._reason[0]:
-            return np.empty((0, len(matrix)))
-        return self._chosen.estimable_weights(self._of_kind.points(matrix @ self.base))
+        return self.law.estimable_weights(matrix @ self.base @ self.W.T)
 
     def at(self, matrix: np.ndarray, shift: np.ndarray) -> LawSums:
         """The law of ``matrix @ coefficients + shift``."""
-        fit = self._of_kind
-        radius = self.maps.radius
-        reason, factor = self._reason
-        if reason:
-            return LawSums.unknown(len(matrix), reason, factor)
         theta = matrix @ self.base
-        points = fit.points(theta)
-        chosen = self._chosen
-        sampling, privacy = (radius**2 * part for part in chosen.covariances(points))
-        resolved = chosen.resolved(points)
-        largest = radius * _largest_in_bounds(fit, self.maps.row_map, theta)
+        points = theta @ self.W.T
+        sampling, privacy = (self.radius**2 * part for part in self.law.covariances(points))
+        resolved = self.law.resolved(points)
+        largest = self.radius * self._largest_in_bounds(theta)
         bounded = ~resolved & np.isfinite(largest)
+        privacy[bounded, bounded] += largest[bounded] ** 2
+        in_cells = ~self.law.across_cells(points)
         reasons: dict[str, np.ndarray] = {}
-        if not resolved.all():
-            privacy[bounded, bounded] += largest[bounded] ** 2
-            in_cells = ~chosen.across_cells(points)
-            too_few = few_rows(*self.fit.telling(chosen)) if in_cells.any() else ""
-            for words, places in ((too_few, in_cells), (self.hiding, ~resolved & ~in_cells)):
-                reasons |= {words: places & ~bounded, f"{words}; {BOUNDED}": places & bounded}
+        for words, places in ((self.too_few, in_cells), (self.hiding, ~resolved & ~in_cells)):
+            reasons |= {words: places & ~bounded, f"{words}; {BOUNDED}": places & bounded}
         reasons = {words: places for words, places in reasons.items() if places.any()}
         has_law = resolved | bounded
         both = np.outer(has_law, has_law)
-        estimate = radius * chosen.value(points) + matrix @ self._origin + shift
+        estimate = self.radius * self.law.value(points) + matrix @ self.origin + shift
         return LawSums(
             np.where(has_law, estimate, np.nan),
             np.where(both, sampling, np.nan),
@@ -331,15 +292,15 @@ class LoopSource(LawSource):
             bounded,
         )
 
+    def _largest_in_bounds(self, matrix: np.ndarray) -> "Array":
+        """Largest coefficients of a line that stays in the bounds of the target, or infinity.
 
-def _largest_in_bounds(fit: "LoopFit", rows: "RowMap", matrix: np.ndarray) -> "Array":
-    """Largest coefficients of a line that stays in the bounds of the target; infinite without any.
-
-    For features z in half-ranges from their middles a line m + b0 + b'z has |b0| + |b|_1 at most
-    1 + |m| then, so that a weighted sum of these is that times the largest weight. It is added as
-    a standard deviation, since least-squares lines may leave the bounds in corners without rows.
-    """
-    if rows.half_ranges is None or not fit.link.linear or not fit.last.slope_scale:
-        return np.full(len(matrix), np.inf)
-    weights = np.column_stack([matrix @ rows.half_ranges.T, matrix @ rows.constant])
-    return (1.0 + abs(fit.location)) * abs(weights).max(axis=1)
+        For features z in half-ranges from their middles a line m + b0 + b'z has |b0| + |b|_1 at
+        most 1 + |m| then, so that a weighted sum of these is that times the largest weight. It is
+        added as a standard deviation, since least-squares lines may leave the bounds in corners
+        without rows.
+        """
+        if self.corners is None:
+            return np.full(len(matrix), np.inf)
+        weights = np.column_stack([matrix @ corner.T for corner in self.corners])
+        return self.level * abs(weights).max(axis=1)
