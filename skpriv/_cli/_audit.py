@@ -174,8 +174,7 @@ def _attack(
     data = records(name, privacy) if fits else rounds()
 
     def make(seed: int = 0) -> Any:
-        budget = {"epsilon": used.epsilon, "delta": used.delta}
-        return with_settings(model, random_state=seed, **budget)
+        return with_settings(model, random_state=seed, epsilon=used.epsilon, delta=used.delta)
 
     found = replay(make, *data, claim=claim)
     bound = None
@@ -194,8 +193,11 @@ def _attack(
     }
     if sys.stderr.isatty():  # The line of progress is cleared first.
         print(f"\r{'':<78}\r", end="", file=sys.stderr, flush=True)
-    cells = (name, privacy, f"{claim.epsilon:g}", f"{found.epsilon:.3f}", *shown)
-    print(ROW_FORMAT.format(*cells, len(found.differences)), flush=True)
+    replayed = f"{found.epsilon:.3f}"
+    line = ROW_FORMAT.format(
+        name, privacy, f"{claim.epsilon:g}", replayed, *shown, len(found.differences)
+    )
+    print(line, flush=True)
     for text in found.differences:
         print(f"    {text}")
     return row

@@ -335,8 +335,13 @@ def _regressor(args: "Namespace", schema: Schema, encoder: TableEncoder | Formul
         options["clip"] = args.clip
     if args.estimand != "fitted":
         options["estimand"] = args.estimand
-    budget = {"epsilon": args.epsilon, "delta": args.delta, "privacy": args.privacy}
-    return kind(**options, **budget, random_state=args.seed)
+    return kind(
+        epsilon=args.epsilon,
+        delta=args.delta,
+        privacy=args.privacy,
+        random_state=args.seed,
+        **options,
+    )
 
 
 def _head(args: "Namespace", model: "Pipeline") -> str:

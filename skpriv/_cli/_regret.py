@@ -146,9 +146,16 @@ def _simulate(
 ) -> "Bunch":
     """All epsilons have the same rounds, because they have the same seed."""
     tell(f"{title}: {', '.join(policies)}")
-    drawn = {"n_records": 500}  # Each line of the picture has 500 points.
-    run = {"n_runs": args.runs, "n_jobs": args.jobs, "random_state": args.seed, "verbose": 1}
-    return simulate(policies, env, horizon, **run, **drawn)
+    return simulate(
+        policies,
+        env,
+        horizon,
+        n_runs=args.runs,
+        n_jobs=args.jobs,
+        random_state=args.seed,
+        verbose=1,
+        n_records=500,  # Each line of the picture has 500 points.
+    )
 
 
 def table(results: "dict[float, Bunch]", reference_results: "Bunch") -> "Table":

@@ -233,8 +233,9 @@ def run_tradeoff(args: "Namespace") -> int:
         figure, axes = panels(2)
         for ax, quantity in zip(axes, ("score", "width"), strict=True):
             for i, curve in enumerate(curves):
-                show = {"quantity": quantity, "show_reference": i == len(curves) - 1}
-                PrivacyUtilityDisplay.from_curve(curve, ax=ax, **show)
+                PrivacyUtilityDisplay.from_curve(
+                    curve, ax=ax, quantity=quantity, show_reference=i == len(curves) - 1
+                )
         about = f"{args.privacy} privacy, delta {args.delta:g}"
         figure.suptitle(f"{picture_text(args.data, 50)}, {about}")
         write(figure, args.plot)
@@ -270,5 +271,7 @@ def _curves(args: "Namespace", data: Bunch) -> Any:
 
 def _pipeline(data: Bunch, args: "Namespace", name: str, **settings: Any) -> "Pipeline":
     """An estimator of the command, with the settings that it has, behind the public encoder."""
-    public = {"bounds_y": data.bounds_y, "coef_norm": args.coef_norm}
-    return make_pipeline(clone(data.encoder), with_settings(ESTIMATORS[name], **public, **settings))
+    model = with_settings(
+        ESTIMATORS[name], bounds_y=data.bounds_y, coef_norm=args.coef_norm, **settings
+    )
+    return make_pipeline(clone(data.encoder), model)

@@ -117,8 +117,14 @@ class FilledQuery(WeightedRewards, Query):
     def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rounds."""
         u, v = self.sides(X, y)
-        sums = [(u - v).sum(), sqrt(3.0) * (u + v).sum()]
-        return np.array([*sums, SQUARE_WEIGHT * (u @ u), SQUARE_WEIGHT * (v @ v)])
+        return np.array(
+            [
+                (u - v).sum(),
+                sqrt(3.0) * (u + v).sum(),
+                SQUARE_WEIGHT * (u @ u),
+                SQUARE_WEIGHT * (v @ v),
+            ]
+        )
 
 
 @validated

@@ -314,8 +314,11 @@ class RegretDisplay(Display):
             self.lines_.extend(ax.plot(x, mean, label=name, linewidth=1.5))
             if len(runs) > 1:
                 half = two_sided_quantile(0.95) * runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
-                look = {"alpha": 0.2, "color": self.lines_[-1].get_color(), "linewidth": 0}
-                self.bands_.append(ax.fill_between(x, mean - half, mean + half, **look))
+                color = self.lines_[-1].get_color()
+                band = ax.fill_between(
+                    x, mean - half, mean + half, alpha=0.2, color=color, linewidth=0
+                )
+                self.bands_.append(band)
         ax.set(xlabel="round", ylabel="cumulated regret", yscale="log")
         start = means[:, np.searchsorted(x, 0.01 * x[-1])]  # the first hundredth shows little
         ax.set_ylim(bottom=start.min() or None)

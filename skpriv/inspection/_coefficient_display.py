@@ -205,15 +205,29 @@ class CoefficientDisplay(Display):
         half = (there(self.high) - there(self.low)) / 2.0
         sampling = half * np.sqrt(np.clip(1.0 - self.privacy_share, 0.0, 1.0))
         ax.axvline(1.0 if self.ratio else 0.0, color="0.7", linewidth=1.0)
-        thin = {"color": "C0", "linewidth": 1.2, "label": "with privacy"}
-        self.intervals_ = ax.hlines(heights, self.low, self.high, **thin)
-        ends = back(centre - sampling), back(centre + sampling)
-        thick = {"color": "C0", "linewidth": 4.0, "alpha": 0.5, "label": "sampling alone"}
-        self.sampling_ = ax.hlines(heights, *ends, **thick)
+        self.intervals_ = ax.hlines(
+            heights, self.low, self.high, color="C0", linewidth=1.2, label="with privacy"
+        )
+        self.sampling_ = ax.hlines(
+            heights,
+            back(centre - sampling),
+            back(centre + sampling),
+            color="C0",
+            linewidth=4.0,
+            alpha=0.5,
+            label="sampling alone",
+        )
         (self.points_,) = ax.plot(self.estimate, heights, "o", color="C0", markersize=4.0)
         for place in heights[np.isnan(self.estimate)]:
-            at = {"transform": ax.get_yaxis_transform(), "va": "center", "color": "0.4"}
-            ax.text(0.02, place, "not estimable", backgroundcolor="w", **at)  # above the line
+            ax.text(
+                0.02,
+                place,
+                "not estimable",
+                backgroundcolor="w",  # above the line
+                transform=ax.get_yaxis_transform(),
+                va="center",
+                color="0.4",
+            )
         ax.set_yticks(heights, picture_texts(self.names))
         ax.set_ylim(len(heights) - 0.5, -0.5)
         if self.ratio:

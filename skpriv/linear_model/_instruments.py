@@ -423,8 +423,10 @@ class FirstStage(Printed):
             )
             yield f"first stage of {name}, number of instruments {self.n_instruments}: {found}"
             values, errors, _, shares = zip(*_cells(law), strict=True)
-            columns = aligned(values, errors), aligned(errors, errors), map("{:.0%}".format, shares)
-            rows = zip(self.names, *columns, strict=True)
+            noise = map("{:.0%}".format, shares)
+            rows = zip(
+                self.names, aligned(values, errors), aligned(errors, errors), noise, strict=True
+            )
             yield Table(("", "estimate", "std. error", "noise"), [*rows])
         if self.weak:
             yield self.warning
@@ -468,8 +470,8 @@ def first_stage(
     exogenous = fit.exogenous
     moments = fit.moments
     columns = [i for i in exogenous if i < rows.n_features]
-    order = [*instruments, *[i for i in columns if i not in instruments]]
-    shown = [*order, *([rows.n_features] if rows.fit_intercept else [])]
+    others = [i for i in columns if i not in instruments]
+    shown = [*instruments, *others, *([rows.n_features] if rows.fit_intercept else [])]
     units = rows.coefficient_map()[np.ix_(shown, exogenous)]
     design = moments.design[np.ix_(exogenous, exogenous)]
     cells = fit.cells and fit.cells.within(exogenous).at(exogenous)

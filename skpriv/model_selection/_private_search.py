@@ -329,12 +329,14 @@ class _Plan:
         self, params: dict[str, float], X: Any, y: np.ndarray, part: float, seed: int | None
     ) -> Any:
         """Fitted estimator, under an allowance of a part of the whole and no more."""
-        settings = {
-            f"{self.prefix}epsilon": self.epsilon(part),
-            f"{self.prefix}delta": self.budget.delta,
-            f"{self.prefix}random_state": seed,
-        }
-        estimator = clone(self.estimator).set_params(**params).set_params(**settings)
+        estimator = clone(self.estimator).set_params(
+            **params,
+            **{
+                f"{self.prefix}epsilon": self.epsilon(part),
+                f"{self.prefix}delta": self.budget.delta,
+                f"{self.prefix}random_state": seed,
+            },
+        )
         # A warning of a step of scikit-learn, such as of an overflow, would tell of a value
         with prepaid(self.cost(part), self.currency), np.errstate(all="ignore"):
             try:

@@ -381,8 +381,15 @@ class BatchRows(FetchedRows):
         """The same records with their targets alone."""
         targets = self._targets or (lambda: (y for _, y in self._blocks()))
         blocks = lambda: ((np.empty((length(y), 0)), y) for y in targets())  # noqa: E731
-        alone = {"n_features": 0, "names": None, "_steps": (), "_targets": None}
-        return self._changed(_blocks=blocks, _refuses=self._refuses, has_target=True, **alone)
+        return self._changed(
+            n_features=0,
+            names=None,
+            has_target=True,
+            _blocks=blocks,
+            _refuses=self._refuses,
+            _steps=(),
+            _targets=None,
+        )
 
     def _cuts(self, max_rows: int, keep_sparse: bool = False) -> Iterator[tuple[int, Any, Any]]:
         """Yield the number of the first row, X and y of each part of a block, of its own type."""

@@ -83,8 +83,8 @@ class EpochsReport(Printed):
             mu = sqrt(2.0 * epoch.report.total.amount("zcdp")) if epoch.report else inf
             rounds = f"{epoch.rounds[0]}-{epoch.rounds[1] - 1}"
             promised = epoch.guarantee
-            cost = f"{mu:.4g}", f"{promised.epsilon:.6g}", f"{promised.delta:g}"
-            lines.append((str(index), rounds, *cost))
+            epsilon = f"{promised.epsilon:.6g}"
+            lines.append((str(index), rounds, f"{mu:.4g}", epsilon, f"{promised.delta:g}"))
         return [f"{self.name}: {self.guarantee}", Table(HEADERS, lines, len(HEADERS))]
 
 

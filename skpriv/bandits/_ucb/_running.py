@@ -348,9 +348,10 @@ class RunningSumsPolicy(BasePolicy):
             several = (self._max_visits or 1) > 1
             if several or adds_up_gaussians() or not self._parameters_can.amplifies:
                 return False
-        given = self._scaling.size, self._round_budget, self._usual_batch
+        size = self._scaling.size
         single, shuffled = (
-            report_noises(capabilities(model), *given) for model in (UNSHUFFLED, self._model)
+            report_noises(capabilities(model), size, self._round_budget, self._usual_batch)
+            for model in (UNSHUFFLED, self._model)
         )
         channels = list(single) if self.channel == "auto" else [self.channel]
         least, mixed = (min(noises[name] for name in channels) for noises in (single, shuffled))
