@@ -16,7 +16,6 @@ Errors in standard errors of maximum likelihood are of a design with six feature
 import argparse
 import json
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 from _class_tables import BINARY, COUNTS, SEVERAL
@@ -31,6 +30,7 @@ from skpriv.inspection import inference
 from skpriv.linear_model import LogisticRegression, PoissonRegressor
 from skpriv.linear_model._generalized._labels import ClassTarget
 from skpriv.linear_model._generalized._poisson import CountTarget
+from skpriv.privacy import Answer, GaussianNoise
 
 DELTA = 1e-6
 PARTS = ("errors", "gains", "coverage")
@@ -172,7 +172,7 @@ def fitted_curve(model, X, y):
             fit.link,
         )
         query = ScoreQuery(*asked)
-        answer = SimpleNamespace(value=query.sum(X, y), n=len(y), noise=SimpleNamespace(scale=0.0))
+        answer = Answer(query.sum(X, y), len(y), GaussianNoise(0.0))
         equation = ScoreEquation.of(query, answer)
         step = np.linalg.lstsq(equation.slope, equation.moment, rcond=1e-9)[0]
         b = b + step

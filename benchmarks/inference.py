@@ -20,7 +20,6 @@ empty: older records have a bound there that the library does not give any more.
 import argparse
 import json
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 from _more_tables import MORE_TABLES
@@ -34,6 +33,7 @@ from skpriv._estimation._loop._rows import Whitened
 from skpriv.inspection import inference
 from skpriv.linear_model._reweighted import _regressor as _reweighted
 from skpriv.preprocessing import BoundsScaler
+from skpriv.privacy import Answer, GaussianNoise
 
 ESTIMATORS = ("LinearRegression", "least_squares", "SSPRegressor", "ReweightedRegressor")
 LINES = {"LinearRegression": "fitted", "least_squares": "least_squares"}
@@ -57,13 +57,12 @@ def fitted_line(model, X, y):
     """Solution of the clipped scores of the rows at the whitening, mean and limit of a fit."""
     fit, b = model._released, model._released.b
     whitened = Whitened(model._record_map.row_map, fit.W)
-    none = SimpleNamespace(scale=0.0)
     for _ in range(NEWTON):
         query = ScoreQuery(
             whitened, model._record_map.target_map, fit.location, b, fit.last.limit,
             most_excess=fit.last.most_excess,
         )  # fmt: skip
-        answer = SimpleNamespace(value=query.sum(X, y), n=len(y), noise=none)
+        answer = Answer(query.sum(X, y), len(y), GaussianNoise(0.0))
         equation = ScoreEquation.of(query, answer)
         step = np.linalg.lstsq(equation.slope, equation.moment, rcond=1e-9)[0]
         b = b + step
