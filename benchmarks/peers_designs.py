@@ -16,12 +16,12 @@ import json
 
 import numpy as np
 from _designs import DESIGNS, make_rows, make_signs, make_theta
-from _hard_instances import make_sparse_autoregressive
 from _peers import AdaSSP, InputPerturbation, NoisyIHT, OracleDescent
 from _rates import NOISE
 from _record import HERE, record
 from joblib import Parallel, delayed
 
+from skpriv.datasets import make_sparse_autoregressive
 from skpriv.linear_model import (
     IHTRegressor,
     ImproperSGDRegressor,
@@ -39,7 +39,7 @@ def make(design, n, d, seed):
     """Rows, targets and means; the design's name ends with the kind of its targets."""
     if design == "sparse":
         options = {"n_nonzero": NONZERO, "data_max": DATA_MAX, "random_state": NOISE + seed}
-        X, y, coef = make_sparse_autoregressive(n, d, **options)
+        X, y, coef = make_sparse_autoregressive(n, d, return_coef=True, **options)
         return X, y, X @ coef
     name, targets = design.split(", ")
     rng = np.random.default_rng(seed)

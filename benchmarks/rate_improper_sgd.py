@@ -11,9 +11,9 @@ exactly). "zero" is the error of predicting 0. SSP and LinearRegression stop at 
 
 import numpy as np
 from _designs import make_signs
-from _hard_instances import make_rank_one
 from _rates import NOISE, arguments, show, sweep, written
 
+from skpriv.datasets import make_rank_one
 from skpriv.linear_model import ImproperSGDRegressor, LinearRegression, SSPRegressor
 
 METHODS = ("zero", "improper", "SSP", "LinearRegression")
@@ -24,7 +24,7 @@ def make(design, n, d, seed):
     """Rows, targets and means of a design."""
     rng = np.random.default_rng(seed)
     if design == "rank one":
-        X, _, coef = make_rank_one(n, d, random_state=seed)
+        X, _, coef = make_rank_one(n, d, return_coef=True, random_state=seed)
         mean = X @ (coef / 2.0)
         return X, make_signs(mean, rng), mean
     X = rng.standard_normal((n, d))

@@ -10,9 +10,9 @@ that fit in memory ("ignore it" is the error of a zero coefficient in it).
 
 import numpy as np
 from _peers import InputPerturbation
-from _hard_instances import make_small_direction
 from _rates import NOISE, arguments, show, sweep, written
 
+from skpriv.datasets import make_small_direction
 from skpriv.linear_model import LayeredRegressor, ReweightedRegressor, SSPRegressor
 
 METHODS = ("ignore it", "input", "SSP", "layered", "layered, 2 levels", "reweighted")
@@ -23,7 +23,9 @@ def measurement(constant, power):
 
     def measure(n, epsilon, seed):
         length = min(1.0, constant * n**power)
-        X, y, coef = make_small_direction(n, length=length, noise="uniform", random_state=seed)
+        X, y, coef = make_small_direction(
+            n, length=length, noise="uniform", return_coef=True, random_state=seed
+        )
         mean = X @ coef
         options = {"epsilon": epsilon, "random_state": NOISE + seed}
         local = {**options, "fit_intercept": False, "privacy": "local"}

@@ -9,10 +9,10 @@ noise to the Gram matrix pay for it. Central model, d=5, rows in an ellipsoid, e
 
 import numpy as np
 from _peers import AdaSSP
-from _hard_instances import make_ill_conditioned
 from _rates import NOISE, arguments, show, slope, sweep, written
 
 from skpriv import Budget
+from skpriv.datasets import make_ill_conditioned
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 
 METHODS = ("ridge", "AdaSSP", "SSP", "reweighted")
@@ -23,7 +23,9 @@ def measurement(condition):
     """Function of (n, epsilon, seed): mean absolute errors of METHODS."""
 
     def measure(n, epsilon, seed):
-        X, y, coef = make_ill_conditioned(n, FEATURES, condition=condition, random_state=seed)
+        X, y, coef = make_ill_conditioned(
+            n, FEATURES, condition=condition, return_coef=True, random_state=seed
+        )
         options = {"epsilon": epsilon, "random_state": NOISE + seed, "fit_intercept": False}
         options |= {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
         penalty = 3.0 * np.sqrt(FEATURES) / Budget(epsilon, 1e-6).mu  # the Gram noise's norm
