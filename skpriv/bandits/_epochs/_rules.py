@@ -193,9 +193,9 @@ class SquareCB(OraclePolicy):
 
     P(a) = 1 / (K + weight * gap_a) for all actions but the best, which has the rest. gap_a is the
     difference of the predictions. If the oracle knows their error, this is its unit, and each
-    prediction gets a random bonus of about its own error, as in `EpochGreedy`: an action that is
-    new is tried. Else the unit is half the range of the rewards, and any regressor will do as an
-    oracle. The first epoch is played at random.
+    prediction gets a random bonus of about its own error, as in `EpochGreedy`, unless epochs are to
+    forget: an action that is new is tried. Else the unit is half the range of the rewards, and any
+    regressor will do as an oracle. The first epoch is played at random.
 
     Parameters
     ----------
@@ -267,6 +267,11 @@ class SquareCB(OraclePolicy):
             self._region = coef_posterior(oracle)
             self._weight = ERROR_WEIGHT * np.sqrt(self.n_actions_) / max(error, TINY)
         self.oracle_ = oracle
+
+    @property
+    def _bonuses(self) -> "Array":
+        """No bonus if epochs forget: each would explore anew what the last hardly played."""
+        return np.zeros(1) if self.forget else HALF_NORMAL
 
     def _played(self, index: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         return inverse_gap(index, self._weight, available)

@@ -33,9 +33,9 @@ class UnderAnyTrust(RunningSumsPolicy):
     ----------
     update_every : int or "auto", default="auto"
         Public number of rounds between updates. "auto": after 20, 40, 60, ... rounds, and from 400
-        on after 1.05 times as many each; without privacy also after each of the first 40; in the
-        shuffle and aggregate models, after batches of 200 users, and from 670 on after 1.3 times as
-        many each.
+        on after 1.05 times as many each; without privacy also after each of the first 40, and
+        with a certified width after every round; in the shuffle and aggregate models, after batches
+        of 200 users, and from 670 on after 1.3 times as many each.
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local and shuffle models: moments with Gaussian noise, or an index of
         a codebook, which is pure. "auto" takes the one of less noise. A report that is shuffled has

@@ -33,18 +33,23 @@ def test_the_error_of_predictions_is_about_what_it_says(epsilon, fit_intercept):
     assert 0.5 < np.sqrt(np.mean(said) / np.mean(found)) < 2.0
 
 
-def test_weights_follow_from_the_error_where_it_is_known():
-    """Inverse gaps of posterior means with a bonus of their errors, in units of the error."""
+@pytest.mark.parametrize("forget", [False, True])
+def test_weights_follow_from_the_error_where_it_is_known(forget):
+    """Inverse gaps of posterior means with a bonus of their errors, in units of the error.
+
+    If epochs forget there is none: it would explore anew whatever the last one hardly played.
+    """
     rng = np.random.default_rng(0)
     contexts, rewards = rng.uniform(-0.5, 0.5, (300, 3, 2)), rng.uniform(-1.0, 1.0, 300)
-    policy = SquareCB(SSPRegressor(random_state=0, **BOUNDS), schedule=300, random_state=0)
+    oracle = SSPRegressor(random_state=0, **BOUNDS)
+    policy = SquareCB(oracle, schedule=300, forget=forget, random_state=0)
     policy.update(contexts, policy.act(contexts), rewards)
     fit = policy.oracle_
     weight = 15.0 * np.sqrt(3.0) / fit.prediction_error()
     mean, covariance = fit.posterior()
     spread = np.sqrt(np.einsum("nkj,jl,nkl->nk", contexts, covariance[:2, :2], contexts))
     expected = np.zeros((300, 3))
-    for bonus in HALF_NORMAL:
+    for bonus in HALF_NORMAL * (not forget):
         index = contexts @ mean[:2] + bonus * spread
         chances = 1.0 / (3.0 + weight * (index.max(axis=1, keepdims=True) - index))
         best = index.argmax(axis=1)
