@@ -243,6 +243,7 @@ class Logit(BentLink):
     """Binary targets in [0, 1]: the mean is 1 / (1 + exp(-eta)), and no residual exceeds 1."""
 
     counts = False
+    least_effective_records = 55.0
     steepest: float = 0.25 * BentLink.far_length
     limit: float = 1.0
 
