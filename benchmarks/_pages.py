@@ -186,7 +186,8 @@ def elimination():
             runs = found[privacy]["regret"][found[privacy]["names"].index(name)]
             mean = np.mean(runs, axis=0)
             row += [f"{mean[np.abs(rounds - size).argmin()]:,.0f}" for size in sizes]
-            row.append(f"{slope(rounds, mean):.2f}".replace("0.", ".", 1))
+            shown = round(slope(rounds, mean), 2) + 0.0  # and never -0
+            row.append(f"{shown:.2f}".replace("0.", ".", 1))
         rows.append(row)
     header = ["regret", "local, T=1e5", "1e6", "1e7", "slope", "joint, T=1e7", "slope"]
     return written(header, rows)

@@ -5,6 +5,7 @@ scikit-learn's words, and costs nothing. Values are private: they are looked at 
 and what is wrong with them is said without a value, a position or a count, always the same.
 """
 
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sized
@@ -54,15 +55,37 @@ _everywhere: set[object] = set()  # who has silenced all threads
 after_fork(_everywhere.clear)  # a forked child has no other thread that would take it back
 
 
+def is_silent() -> bool:
+    """Whether nobody may hear this thread now."""
+    return _here.silent or bool(_everywhere) and current_thread() is not main_thread()
+
+
 class _OfSilentThreads(type):
     """Type of a category that all warnings belong to in a silent thread, and none in another."""
 
     def __subclasscheck__(cls, category: type) -> bool:
-        return _here.silent or bool(_everywhere) and current_thread() is not main_thread()
+        return is_silent()
 
 
 class _Unheard(Warning, metaclass=_OfSilentThreads):
     """Category of what must not be heard."""
+
+
+@frozen
+class _Uncaught:
+    """Hook for errors that nobody can catch, as of a destructor: silent threads drop them.
+
+    Attributes
+    ----------
+    before : callable
+        The hook that stood before, for all other threads.
+    """
+
+    before: Any
+
+    def __call__(self, found: Any) -> None:
+        if not is_silent():
+            self.before(found)
 
 
 # Before any thread copies the filters, to restore them while others are silent
@@ -71,7 +94,7 @@ warnings.simplefilter("ignore", _Unheard)
 
 @contextmanager
 def silence(now: bool = True) -> Iterator[None]:
-    """Let nobody hear a warning while private values are read: it would tell of one.
+    """Let nobody hear a warning, or an error that cannot be caught, while private values are read.
 
     It decorates functions, too. Filters of warnings belong to the process. If each of two
     overlapping threads restored those that it found, the second one would leave all warnings
@@ -82,6 +105,8 @@ def silence(now: bool = True) -> Iterator[None]:
         _here.silent = now
         if not warnings.filters or warnings.filters[0][2] is not _Unheard:
             warnings.simplefilter("ignore", _Unheard)  # before all filters that were set since
+        if not isinstance(sys.unraisablehook, _Uncaught):
+            sys.unraisablehook = _Uncaught(sys.unraisablehook)
         with np.errstate(all="ignore"):
             yield
     finally:

@@ -157,6 +157,27 @@ def test_the_algebra_of_a_fit_wakes_no_thread_of_blas(blas, monkeypatch):
     assert seen == {1} and blas[0] == 8
 
 
+class Failing:
+    """What cannot be thrown away without an error, which nobody can catch."""
+
+    def __del__(self):
+        raise ValueError("7")
+
+
+def test_errors_that_cannot_be_caught_are_unheard_in_silence_alone(monkeypatch):
+    """Python writes their texts to the standard error, and they may be those of a cell."""
+    heard = []
+    monkeypatch.setattr(sys, "unraisablehook", heard.append)
+    for _ in range(2):
+        with silence():
+            del (lambda: [Failing()])()[0]
+        assert not heard
+    with silence(), silence(False):
+        del (lambda: [Failing()])()[0]
+    del (lambda: [Failing()])()[0]
+    assert len(heard) == 2 and sys.unraisablehook.before == heard.append
+
+
 def test_silence_is_that_of_one_thread_and_ends():
     """Threads overlap, a filter is set inside, filters are copied, and an error ends it."""
     ours, theirs, one = silence(), silence(), ThreadPoolExecutor(1)

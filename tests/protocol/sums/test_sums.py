@@ -22,6 +22,7 @@ from skpriv.protocol._record import CHANNEL
 from skpriv.protocol._sums import open_round
 
 N = 40
+NAMES = itertools.count()
 X = np.random.RandomState(0).uniform(-0.7, 0.7, size=(N, 2))
 Y = X @ [0.5, -0.5]
 SUMS = {"privacy": "aggregate", "epsilon": 8.0}
@@ -51,9 +52,8 @@ def collect(collector, servers, users=range(N), lost=()):
 
 @pytest.fixture
 def two(tmp_path):
-    """Makes two servers, each time with files of their own."""
-    names = itertools.count()
-    return lambda: [ShareServer(which, tmp_path / f"{next(names)}.server") for which in (0, 1)]
+    """Makes two servers, each time with files of their own: pytest may give a folder twice."""
+    return lambda: [ShareServer(which, tmp_path / f"{next(NAMES)}.server") for which in (0, 1)]
 
 
 @pytest.mark.parametrize(
