@@ -620,8 +620,8 @@ class ResidualGramQuery(Query):
         theta = np.array(self.theta)
         r = self.maps.target(y)
         for block, phi in row_map.in_blocks(X):
-            zeta = r[block] - np.clip(phi @ theta, -1.0, 1.0)
-            cut = np.clip(zeta, -self.limit, self.limit) / self.limit
+            zeta = r[block] - (phi @ theta).clip(-1.0, 1.0)
+            cut = zeta.clip(-self.limit, self.limit) / self.limit
             if self.instrument.matrix is None:
                 scores = diags(cut) @ phi if issparse(phi) else phi * cut[:, None]
             else:
@@ -632,7 +632,7 @@ class ResidualGramQuery(Query):
         """Sum of x."""
         if not self._room:
             return 0.0
-        square = np.clip(zeta**2 - self.limit**2, 0.0, self._room)
+        square = (zeta**2 - self.limit**2).clip(0.0, self._room)
         return square.sum() / self._room
 
     def read(self, answer: "Answer") -> dict[str, Any]:

@@ -393,7 +393,7 @@ class RowMap(PublicRows):
     def clipped(self, X: np.ndarray) -> "Array":
         """Rows within the bounds, in the units of X; NaN becomes the middle, or a zero row."""
         if self.low is not None:
-            inside = np.clip(np.asarray(X, dtype=float), self.low, self.high)
+            inside = np.asarray(X, dtype=float).clip(self.low, self.high)
             complete = not np.isnan(inside.min(initial=0.0))  # one pass in place of two
             return inside if complete else np.where(np.isnan(inside), self.offset, inside)
         X = np.asarray(X, dtype=float)
@@ -633,7 +633,7 @@ class WeightedMap(PublicRows):
 
     def roots(self, X: np.ndarray) -> "Array":
         """Last column s of rows, in [0, 1]; what is not a number counts as 0."""
-        return np.nan_to_num(np.clip(X[:, -1], 0.0, 1.0), nan=0.0)
+        return np.nan_to_num(X[:, -1].clip(0.0, 1.0), nan=0.0)
 
     def plain_rows(self, X: np.ndarray) -> "Array":
         """Phi of a chunk, without s."""

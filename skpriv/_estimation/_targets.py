@@ -40,7 +40,7 @@ def scaled_targets(
         return r, np.ones(len(r))
     roots = row_map.roots(X)
     with np.errstate(all="ignore"):
-        return np.clip(r / roots, low, high), roots
+        return (r / roots).clip(low, high), roots
 
 
 def best_linear(value: Any, noise: float, mean: float, variance: float) -> Any:

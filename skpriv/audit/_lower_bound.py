@@ -343,7 +343,7 @@ def _choose(
 
     def scale(sample: np.ndarray) -> "Array":
         # Beyond 1e3 a number tells no more.
-        return np.clip(by_quantiles.transform(sample[:, varying]), -1e3, 1e3)
+        return by_quantiles.transform(sample[:, varying]).clip(-1e3, 1e3)
 
     # One half of these fits finds directions, the other thresholds; a direction of few numbers can
     # do both with all of them, since it cannot fit the single samples.

@@ -72,8 +72,8 @@ class WeightedRewards:
         They are clipped, whatever a row holds. Both factors are divided by their bounds first: a
         product may be larger than the largest number.
         """
-        share = np.clip(np.nan_to_num(X[:, 0]) / self.max_weight, 0.0, 1.0)
-        r = np.clip(np.nan_to_num(y, nan=self.middle), self.low, self.high)
+        share = (np.nan_to_num(X[:, 0]) / self.max_weight).clip(0.0, 1.0)
+        r = np.nan_to_num(y, nan=self.middle).clip(self.low, self.high)
         part = np.clip((r / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0), 0.0, 1.0)
         return share * part, share * (1.0 - part)
 

@@ -270,7 +270,7 @@ def make_sparse_autoregressive(
         raise ValueError(f"n_nonzero={n_nonzero} must be at most n_features={n_features}.")
     shocks = rng.normal(size=(n_samples, n_features))
     shocks[:, 1:] *= np.sqrt(1.0 - correlation**2)
-    X = np.clip(lfilter([1.0], [1.0, -correlation], shocks, axis=1), -data_max, data_max)
+    X = lfilter([1.0], [1.0, -correlation], shocks, axis=1).clip(-data_max, data_max)
     coef = np.zeros(n_features)
     support = rng.choice(n_features, size=n_nonzero, replace=False)
     coef[support] = rng.choice([-1.0, 1.0], size=n_nonzero) / (n_nonzero * data_max)

@@ -101,7 +101,7 @@ class InstrumentScoreQuery(PersonScores, Query):
         x = phi[:, self.structural]
         e /= np.maximum(row_norms(e), 1.0)[:, None]
         residual = self.maps.target(y) - x @ self.theta
-        s = np.clip(np.nan_to_num(residual / self.limit, nan=0.0), -1.0, 1.0)
+        s = np.nan_to_num(residual / self.limit, nan=0.0).clip(-1.0, 1.0)
         return e * s[:, None], {"slope": e.T @ x}
 
     def read(self, answer: "Answer") -> "InstrumentSums":

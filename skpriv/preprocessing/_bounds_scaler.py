@@ -172,11 +172,11 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
         return check_public(self, X, reset=False)
 
     def _encoded(self, X: Any) -> "Array":
-        X = np.clip(floats(X), self.low_, self.high_)  # The steps below write into this copy.
+        X = floats(X).clip(self.low_, self.high_)  # The steps below write into this copy.
         offset, scale = self._affine()
         X -= offset
         X /= scale
-        np.clip(X, -1.0, 1.0, out=X)  # Rounding may have left [-1, 1].
+        X.clip(-1.0, 1.0, out=X)  # Rounding may have left [-1, 1].
         for group in self.groups_:
             norms = np.linalg.norm(X[:, group], axis=1, keepdims=True)
             X[:, group] /= np.maximum(norms, 1.0)

@@ -91,7 +91,7 @@ class CellStates:
     def codes(self, X: Any) -> "Array":
         """Number of the state of each row; what is no state counts as missing."""
         last = len(STATES) - 1
-        return np.clip(np.nan_to_num(X[:, self.at], nan=last), 0, last).astype(np.intp)
+        return np.nan_to_num(X[:, self.at], nan=last).clip(0, last).astype(np.intp)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -178,7 +178,7 @@ class FormulaEncoder(SchemaEncoder):
     def _rows(self, read: dict[str, Any]) -> "Array":
         """Rows, but for the norm, of what was read: values, and whether they are missing."""
         F = self._design.matrix({name: values for name, (values, _) in read.items()})
-        rows = np.clip(F, -self._largest, self._largest) @ self._matrix.T + self._shift
+        rows = F.clip(-self._largest, self._largest) @ self._matrix.T + self._shift
         for name, at in zip(self._missing, self._own, strict=True):
             absent = read[name][1]
             rows[np.ix_(absent, at)] = 0.0

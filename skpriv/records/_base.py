@@ -643,6 +643,6 @@ class WeightedRows(Rows):
         X, y = rows()
         _, weight = weights()
         with np.errstate(all="ignore"):
-            part = np.nan_to_num(np.clip(weight / self.largest, 0.0, 1.0), nan=0.0)
+            part = np.nan_to_num((weight / self.largest).clip(0.0, 1.0), nan=0.0)
             root = np.sqrt(part)
             return np.column_stack([X, root]), root * self._scaled(y)

@@ -49,7 +49,7 @@ class ResidualMeanQuery(Query):
         fit = self.row_map.along(X, self.theta)
         with np.errstate(all="ignore"):
             residual = (r - self.link.mean(self.location + fit)) / self.limit
-            terms = roots**2 * self.terms(np.clip(residual, -1.0, 1.0), fit)
+            terms = roots**2 * self.terms(residual.clip(-1.0, 1.0), fit)
         return np.nansum(terms, axis=1)
 
     def terms(self, residual: np.ndarray, fit: np.ndarray) -> np.ndarray:
@@ -82,7 +82,7 @@ class StretchQuery(ResidualMeanQuery):
 
     def terms(self, residual: np.ndarray, fit: np.ndarray) -> "Array":
         """Terms s g and c g^2 of each row."""
-        away = np.clip((fit - self.middle) / self.unit, -1.0, 1.0)
+        away = ((fit - self.middle) / self.unit).clip(-1.0, 1.0)
         return away * [residual, STRETCH_WEIGHT * away]
 
     def read(self, answer: "Answer") -> tuple[float, float, float]:
@@ -113,7 +113,7 @@ class SpreadOfCountsQuery(StretchQuery):
         away = (self.link.mean(self.location + fit) - self.middle) / self.unit
         squares = SPREAD_WEIGHT * residual**2
         near = COUNT_WEIGHT * (np.abs(residual) >= CUT)
-        around = (SPREAD_WEIGHT - squares) * np.clip(away, -1.0, 1.0) ** 2
+        around = (SPREAD_WEIGHT - squares) * away.clip(-1.0, 1.0) ** 2
         return np.array([residual, squares, near, around])
 
 

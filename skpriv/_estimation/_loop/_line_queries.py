@@ -32,7 +32,7 @@ def _line_scores(block: Scores) -> tuple[np.ndarray, np.ndarray]:
         factors = block.residuals / block.factors**2
     # A value that is not a number counts as 0, and squares do not overflow. Each record is clipped,
     # whatever the others are: that the sum of a block is finite says nothing of a single one.
-    factors = np.clip(factors, -1e100, 1e100)
+    factors = factors.clip(-1e100, 1e100)
     factors[np.isnan(factors)] = 0.0
     return factors, np.abs(factors) * block.lengths
 

@@ -192,7 +192,7 @@ class MarginsQuery(Query):
     def sum(self, X: np.ndarray, y: Any) -> np.ndarray:
         """Exact sums over a chunk of rows."""
         d = self.row_map.n_features
-        z = np.clip(self.row_map.rows(X)[:, :d] * (d**0.5 / self.row_map.parts[0]), -1.0, 1.0)
+        z = (self.row_map.rows(X)[:, :d] * (d**0.5 / self.row_map.parts[0])).clip(-1.0, 1.0)
         return np.concatenate([z.sum(axis=0), SQUARES * np.einsum("ij,ij->j", z, z)])
 
 

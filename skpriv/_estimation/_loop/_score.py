@@ -200,7 +200,7 @@ class ScoreQuery(JointScores, Query):
                     is_number = np.isfinite(residual)
                     residual = np.where(is_number, residual, 0.0)
                     h = np.where(is_number, h, 0.0)
-                s = np.clip(residual / self.limit, -1.0, 1.0)
+                s = (residual / self.limit).clip(-1.0, 1.0)
             yield Scores(e, s, h, residual, lengths, factors)
 
     def residuals(
@@ -277,7 +277,7 @@ class ScoreQuery(JointScores, Query):
             cut = np.flatnonzero(h == 0.0) if self.fall else ()
             if len(cut):
                 over = (np.abs(residual[cut]) - self.limit) / float(self.most_excess or 1.0)
-                over = np.clip(over, 0.0, 1.0)
+                over = over.clip(0.0, 1.0)
                 lowered = s.copy()
                 lowered[cut] *= 1.0 - self.fall * over
                 numbers["excess"] += lengths[cut] @ over

@@ -564,10 +564,10 @@ def whitening_by_margins(
     variance = np.maximum(square / SQUARES - mean**2 + noise**2, 0.0) + noise / SQUARES + noise**2
     if usual is not None:
         room = max(1.0, 2.0 * noise / (SQUARES * MARGINS_NOISE)) ** 4
-        variance = np.clip(usual.variance**BELIEVED, variance / room, variance)
+        variance = (usual.variance**BELIEVED).clip(variance / room, variance)
     # James and Stein's estimate shrinks the means towards the middles of the ranges.
     mean *= max(0.0, 1.0 - d * noise**2 / max(mean @ mean, 1e-300))
-    W = row_map.whitening(np.clip(mean, -1.0, 1.0), variance)
+    W = row_map.whitening(mean.clip(-1.0, 1.0), variance)
     W = _lengthened(rules.length / sqrt(row_map.size) * W)
     at_ends = square > SQUARES - AT_ENDS * noise
     return W, np.append(row_map.may_be_indicators & at_ends, True)
@@ -599,7 +599,7 @@ def with_least_mass(
     """
     back, _ = lapack.dtrtri(turn)
     mass = np.einsum("ji,ij->i", gram @ back.T, back)
-    seen = np.clip(mass, 0.0, 2.0 * max(mass[-1], 0.0))
+    seen = mass.clip(0.0, 2.0 * max(mass[-1], 0.0))
     least = LEAST_MASS * (seen @ seen) / max(seen.sum(), 1e-300)
     shortened = (mass < least) & guarded
     return gram + (turn[:, shortened] * (least - mass[shortened])) @ turn[:, shortened].T

@@ -258,7 +258,7 @@ class BasePolicy(ActingPolicy):
 
     def _bounded(self, rewards: Any) -> Any:
         """Rewards inside of their public range, if there is one."""
-        return rewards if self.bounds_y is None else np.clip(rewards, *self.bounds_y)
+        return rewards if self.bounds_y is None else rewards.clip(*self.bounds_y)
 
     @property
     def _neutral_reward(self) -> float:
@@ -267,7 +267,7 @@ class BasePolicy(ActingPolicy):
         Its features are 0. The reward is what a policy expects of such features before it has
         learned: the value in the range of rewards that is nearest to 0, if there is no intercept.
         """
-        return float(self._bounded(0.0))
+        return float(self._bounded(np.float64(0.0)))
 
     @contextmanager
     def _whole_update(self) -> Iterator[None]:

@@ -57,7 +57,7 @@ def by_chance(
     chances: np.ndarray, n_rounds: int, rng: np.random.RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw from probabilities of shape (n_rounds or 1, n_actions): actions and propensities."""
-    cumulated = np.cumsum(chances, axis=1)
+    cumulated = chances.cumsum(axis=1)
     draws = rng.random_sample(n_rounds)[:, None] * cumulated[:, -1:]
     # "<=", so that an action of probability zero is never drawn, not even by a draw of 0.
     actions = np.minimum((cumulated <= draws).sum(axis=1), chances.shape[1] - 1)
@@ -107,13 +107,13 @@ def optimistic(
         Probabilities by an index, and by what is available, along axis 1.
     """
     rows, shape = flat(contexts)
-    bounds = region.bounds(features(rows))
+    bounds = np.reshape(region.bounds(features(rows)), (2, *shape))
     mask = np.ones(shape, dtype=bool) if available is None else available
-    means, widths = (np.broadcast_to(bound.reshape(shape), mask.shape) for bound in bounds)
-    chances = np.empty(mask.shape)
+    chances = np.zeros(mask.shape)
+    means, widths = bounds + chances  # for each round of the mask
     for part in blocks_of(len(mask), shape[1] * len(bonuses)):
         index = means[part, :, None] + widths[part, :, None] * bonuses
-        chances[part] = rule(index, mask[part, :, None]).mean(axis=2)
+        chances[part] = rule(index, mask[part, :, None]).sum(axis=2) / len(bonuses)
     return chances
 
 
@@ -128,7 +128,7 @@ def inverse_gap(
     mask = True if available is None else available
     predictions, mask = np.broadcast_arrays(predictions, mask)
     # For huge contexts they may be no numbers, and their gaps none.
-    predictions = np.clip(np.nan_to_num(predictions), -LARGEST_PREDICTION, LARGEST_PREDICTION)
+    predictions = np.nan_to_num(predictions).clip(-LARGEST_PREDICTION, LARGEST_PREDICTION)
     best = shares(predictions, mask)
     top = np.where(mask, predictions, -np.inf).max(axis=1, keepdims=True)
     worse = 1.0 / (mask.sum(axis=1, keepdims=True) + weight * np.maximum(top - predictions, 0.0))

@@ -305,7 +305,7 @@ def _posterior(
         more = (chances * less[:, best] / left[:, *at]).sum(axis=0) / chances.sum(axis=0)
         spreading = variances[at] * along
         centre = means[at] + (more * mean[at])[:, None] * spreading
-    form = np.einsum("bij,bj,bkj->bik", vectors, variances[at], vectors)
+    form = (vectors * variances[at][:, None]) @ vectors.swapaxes(1, 2)
     if constant:
         spreading = np.einsum("bij,bj->bi", vectors, spreading)
         form += np.einsum("b,bi,bj->bij", more, spreading, spreading)
@@ -558,7 +558,7 @@ def window_estimate(
     values[hidden] = 0.0
     found = _posterior(equations, values, vectors, least)
     # Weights are about 1, so that a variance of 1e6 stands for knowing nothing.
-    unknown = np.einsum("bij,bj,bkj->bik", vectors, 1e6 * hidden, vectors)
+    unknown = (vectors * (1e6 * hidden)[:, None]) @ vectors.swapaxes(1, 2)
     return Region(found.centre, found.form + unknown.reshape(found.form.shape)), inverse
 
 

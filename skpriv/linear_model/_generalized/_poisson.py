@@ -186,4 +186,4 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     def _mean(self, eta: np.ndarray) -> "Array":
         """Mean of the target at values of the linear part."""
         low, high = self.bounds_y_
-        return np.clip(np.exp(np.minimum(eta, np.log(high))), low, high)
+        return np.exp(np.minimum(eta, np.log(high))).clip(low, high)

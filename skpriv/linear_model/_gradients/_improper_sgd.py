@@ -109,7 +109,7 @@ def residuals(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows phi, their clipped predictions at theta, and what the targets are beside those."""
     phi = maps.rows(X)
-    clipped = np.clip(phi @ theta, -1.0, 1.0)
+    clipped = (phi @ theta).clip(-1.0, 1.0)
     return phi, clipped, clipped - maps.target(y)
 
 
@@ -164,7 +164,7 @@ class ReportedGradientQuery(LiftedMomentsQuery):
     def records(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows phi, and residuals over their bound."""
         phi, _, residual = residuals(self.maps, self.theta, X, y)
-        return phi, np.clip(residual / self.limit, -1.0, 1.0)
+        return phi, (residual / self.limit).clip(-1.0, 1.0)
 
     def sum(self, X: np.ndarray, y: np.ndarray) -> "Array":
         """Exact sum over a chunk of rows, over the bound b."""

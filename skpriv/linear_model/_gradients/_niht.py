@@ -145,7 +145,7 @@ class ScoresQuery(Query):
     def sum(self, X: Any, y: np.ndarray) -> "Array":
         """Exact sum over a chunk of rows."""
         limit = self.residual_limit
-        residual = np.clip(self.model.residual(X, y), -limit, limit)
+        residual = self.model.residual(X, y).clip(-limit, limit)
         data_max = self.model.maps.row_bound
         scores = clipped_entries(X, self.entry_limit * data_max).T @ residual / data_max
         scores[self.model.support] = 0.0  # features of the start are not to be named

@@ -43,7 +43,7 @@ class PaperLevelQuery(LevelQuery):
 
     def residual(self, node: "Bin", phi: np.ndarray, target: np.ndarray) -> "Array":
         """The r of records of a bin, in [-1, 1]."""
-        predicted = np.clip(phi @ node.total, -self.theta_bound, self.theta_bound)
+        predicted = (phi @ node.total).clip(-self.theta_bound, self.theta_bound)
         return (target - predicted) / target_bound(self.level, self.theta_bound)
 
     def deliver(self, answer: "Answer", overlap: bool) -> None:

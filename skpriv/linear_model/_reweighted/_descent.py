@@ -110,7 +110,7 @@ class LinkGradientQuery(Query):
     def _mean_bounds(self) -> np.ndarray:
         norm = norm_of(self.theta)
         bounds = np.asarray(self.link.mean(np.array([-norm, norm])), dtype=float)
-        return np.clip(np.where(np.isfinite(bounds), bounds, 0.0), -self.largest, self.largest)
+        return np.where(np.isfinite(bounds), bounds, 0.0).clip(-self.largest, self.largest)
 
     def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows."""

@@ -423,7 +423,9 @@ class Cost:
 
     def __post_init__(self) -> None:
         for name, given in vars(self).items():
-            object.__setattr__(self, name, _nonnegative(name, given))
+            # Of a float from 0 on nothing is to be asked: a fit makes hundreds of costs
+            if type(given) is not float or not given >= 0.0:
+                object.__setattr__(self, name, _nonnegative(name, given))
 
     @classmethod
     def from_mu(cls, mu: float) -> "Cost":
@@ -685,7 +687,6 @@ def pure_mu(epsilon: float) -> float:
 
 
 def _nonnegative(name: str, given: float) -> float:
-    # Of a float nothing is to be asked: a fit makes hundreds of costs
     value = given if type(given) is float else _as_float(name, given)
     if not value >= 0.0:
         raise ValueError(f"{name} must be at least 0, got {value}.")

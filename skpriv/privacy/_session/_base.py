@@ -473,7 +473,9 @@ class Session(ABC):
             for other, used in self._stacked.items()
             if piece is None or other is None or len(other.common(piece))
         ]
-        shares, costs = zip(*found or [(0.0, Cost())], strict=True)
+        if len(found) < 2:
+            return found[0] if found else (0.0, Cost())
+        shares, costs = zip(*found, strict=True)
         return max(shares), Cost.maximum(costs)
 
     def _slot(self, query: "Question", share: float, subset: Piece | None = None) -> Slot:
