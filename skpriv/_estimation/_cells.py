@@ -131,15 +131,19 @@ class Cells:
         n, one a row.
     constants : ndarray of shape (n_constants, p)
         Directions in which all rows change by 1: there may be one, none, or one for each class.
+    empty : sequence of int
+        Cells that may be empty as other equations say.
     """
 
     directions: np.ndarray
     constants: np.ndarray
+    empty: Any = ()
 
     @classmethod
     def none(cls, size: int) -> "Cells":
         """No cells."""
-        return cls(np.empty((0, size)), np.empty((0, size)))
+        nothing = np.empty((0, size))
+        return cls(nothing, nothing)
 
     @classmethod
     def of_rows(cls, rows: "RowMap", cells: np.ndarray, within: bool = False) -> "Cells":
@@ -167,11 +171,11 @@ class Cells:
 
     def at(self, columns: np.ndarray) -> "Cells":
         """The same in these coordinates alone."""
-        return Cells(self.directions[:, columns], self.constants[:, columns])
+        return self.turned(lambda rows: rows[:, columns])
 
     def turned(self, turn: Callable[..., Any]) -> "Cells":
         """The same after a linear map of parameters, which acts on rows of parameters."""
-        return Cells(turn(self.directions), turn(self.constants))
+        return replace(self, directions=turn(self.directions), constants=turn(self.constants))
 
     @cached_property
     def long(self) -> "Array":
@@ -222,7 +226,7 @@ def across_all(points: np.ndarray, directions: np.ndarray, part: float = ROUNDED
         Orthonormal columns.
     part : float, default=that of rounding
     """
-    return np.square(points @ directions).sum(axis=1) <= part * quadratic_forms(points)
+    return quadratic_forms(points @ directions) <= part * quadratic_forms(points)
 
 
 def estimable_weights(
@@ -306,6 +310,7 @@ class Across:
         rounded = 1e-14 * max(trace_of(slope), 0.0)
         unit = cells.unit
         along = cells.along(slope)
+        along[[*cells.empty]] = -np.inf
         order = np.argsort(along)
         empty = cells.holdable(order[along[order] <= max(quantile * scale, rounded)].tolist())
         while True:
@@ -314,8 +319,8 @@ class Across:
             vectors = across @ turned
             # Its inverse has a square
             floor = max(noise_floor(values, scale, quantile), 1e-14 * values[-1], 1e-150)
-            lengths = np.square(unit @ across).sum(axis=1)
-            part = np.square(unit @ vectors[:, values <= floor]).sum(axis=1)
+            lengths = quadratic_forms(unit @ across)
+            part = quadratic_forms(unit @ vectors[:, values <= floor])
             weak = (part > MOSTLY * lengths) & (lengths > ROUNDED_SQUARE)
             weak &= along <= WEAK_CELL * floor
             more = [

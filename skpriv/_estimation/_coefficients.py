@@ -343,7 +343,12 @@ def solved_equations(equations: "NormalEquations") -> Solved | str:
     inverse = np.linalg.inv(across.design)
     theta, sampling, privacy = _expansion(across, inverse)
     privacy = privacy + inverse @ found.moved @ inverse.T
-    missing = _few_rows(equations, found.empty)
+    missing = ""
+    if found.empty:
+        n = equations.n
+        length = sqrt(max(trace_of(equations.gram), 0.0) / n)
+        square_kept = equations.cells.square_kept(length)[found.empty]
+        missing = few_rows(equations.design_scale / n, square_kept, n)
     return Solved(theta, sampling, privacy, found.vectors, found.held, missing)
 
 
@@ -373,15 +378,6 @@ def enough_rows(scale: float, square_kept: np.ndarray, n: float) -> float:
     """Rows with which any of these cells is told from an empty one in nine of ten fits; or inf."""
     enough = NINE_OF_TEN * scale / square_kept.min()
     return n * enough if enough < 1.0 else inf
-
-
-def _few_rows(equations: "NormalEquations", empty: list[Any]) -> str:
-    """The same of equations of sums over records."""
-    if not empty:
-        return ""
-    n = equations.n
-    square_kept = equations.cells.square_kept(sqrt(max(trace_of(equations.gram), 0.0) / n))[empty]
-    return few_rows(equations.design_scale / n, square_kept, n)
 
 
 def equations_law(

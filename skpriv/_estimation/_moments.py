@@ -240,19 +240,14 @@ class NormalEquations:
         scale = self.design_scale
         if self.cells is None or not len(self.cells.directions) or self.exact:
             return self._without([])
-        along = self._along
+        weights = self.row_cells or self.cells
+        along = np.einsum("ij,jk,ik->i", weights.unit, self.design, self.cells.unit)
         order = np.argsort(along)
         first = int((along <= USUAL_QUANTILE * scale).sum())
         last = int((along <= WEAK_CELL * 2.0 * scale * sqrt(2.0 * p)).sum())
         chosen = [self.cells.holdable(order[:count].tolist()) for count in range(first, last + 1)]
         found = map(self._without, chosen or [self.cells.holdable(order[:first].tolist())])
         return next((one for one in found if resolved(one.equations)), self._without(chosen[0]))
-
-    @property
-    def _along(self) -> "Array":
-        """The part of the design along the direction of each cell."""
-        weights = self.row_cells or self.cells
-        return np.einsum("ij,jk,ik->i", weights.unit, self.design, self.cells.unit)
 
     def _without(self, empty: list[Any]) -> "AcrossCells":
         """The equations across the directions of these cells.

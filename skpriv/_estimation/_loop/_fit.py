@@ -155,12 +155,54 @@ class LoopFit(Released):
         if self.line is None or self.line.own is None:
             return self
         own = self.line.own
-        equation = self.line.equation
-        cells = self.cells and self.cells.turned(lambda rows: np.linalg.solve(own, rows.T).T)
+        public = self._known_cells
+        rare = public.long > 1.0
+        empty = [cell for cell in self.law(FITTED).empty if rare[cell]]
+        rare[empty] = False
+        cells = public.turned(lambda rows: np.linalg.solve(own, rows.T).T)
+        equation = self._of_steps(self.line.equation, cells.directions[rare], own)
         return replace(
             self, W=own @ self.W, b=equation.point, gram=psd_part(equation.slope),
-            equations=(equation,), mean=None, cells=cells,
+            equations=(equation,), mean=None, cells=replace(cells, empty=empty),
         )  # fmt: skip
+
+    @property
+    def _known_cells(self) -> Cells:
+        """The cells, of which there may be none."""
+        return self.cells or Cells.none(len(self.b))
+
+    def _of_steps(
+        self, equation: "ScoreEquation", rare: np.ndarray, own: np.ndarray
+    ) -> "ScoreEquation":
+        """An equation in the coordinates ``own``, which is that of the steps along rare cells.
+
+        All rows of such a cell are as long along its direction, and steps give all of them one
+        weight. So both have the same equation along it, in which steps shorten nothing.
+
+        Parameters
+        ----------
+        equation : ScoreEquation
+        rare : ndarray of shape (n_cells, p)
+            Directions of cells whose rows are longer than 1 along them.
+        own : ndarray of shape (p, p)
+        """
+        steps = self.pooled(FITTED)
+        _, vectors = split(rare, len(own))
+        across = vectors @ vectors.T
+        to_steps = own - across @ own
+        moment = steps.moment - steps.slope @ (own @ equation.point - steps.point)
+        slope = own @ steps.slope @ own
+        # Noise of the steps beside that of the equation, which the law counts in all directions
+        largest = norm_of(to_steps, 2) or 1.0
+        more = sqrt(max((steps.moment_scale * largest) ** 2 - equation.moment_scale**2, 0.0))
+        return replace(
+            equation,
+            slope=slope + across @ (equation.slope - slope) @ across,
+            moment=across @ equation.moment + to_steps @ moment,
+            residual_gram=across @ equation.residual_gram @ across
+            + to_steps @ steps.residual_gram @ to_steps.T,
+            errors=np.hstack([across @ self.line.errors, more / largest * to_steps]),
+        )
 
     def knowing(self, cells: Cells) -> Released:
         """The same fit where public cells of the table are known, as directions of theta."""
@@ -336,12 +378,22 @@ class LoopFit(Released):
         if self.link.linear:
             sloped = [eq for eq in self.equations if eq.slope is not None and self._of_all(eq)]
         slope, scale = mean_slope(sloped)
-        if kind == LEAST_SQUARES and self.line is not None:
-            equation = replace(self.line.equation, slope=slope, slope_scale=scale)
-            return equation if self.line.far is None else self._with_far_rows(equation)
+        line = self.line
+        if kind == LEAST_SQUARES and line is not None and line.own is None:
+            equation: ScoreEquation = replace(
+                line.equation, slope=slope, slope_scale=scale, errors=line.errors
+            )
+            if line.far is None:
+                return equation
+            # The slope lacks a part of the rows that steps weigh down
+            cells = self._known_cells
+            rare = cells.directions[cells.long > 1.0]
+            missing, *noise = line.far.missing(slope, rare)
+            far = (*noise, line.far.farther * missing)
+            equation = replace(equation, slope=slope + missing, far=far)
+            return self._of_steps(equation, rare, np.eye(len(slope)))
         squared = [eq for eq in used if eq.residual_gram is not None] or [self.last]
         precision = np.array([(eq.residual_scale or 1.0) ** -2.0 for eq in squared])
-        noisy = self.last.residual_scale > 0.0
         return replace(
             self.last,
             point=shares @ [eq.point for eq in used],
@@ -350,38 +402,9 @@ class LoopFit(Released):
             slope=slope,
             slope_scale=scale,
             residual_gram=np.average([eq.residual_gram for eq in squared], 0, precision),
-            residual_scale=float(precision.sum() ** -0.5) if noisy else 0.0,
+            residual_scale=float(precision.sum() ** -0.5) if self.last.residual_scale else 0.0,
             n=self.last.n if self.same_rows else 1.0 / (shares**2 @ [1.0 / eq.n for eq in used]),
         )
-
-    def _with_far_rows(self, equation: "ScoreEquation") -> "ScoreEquation":
-        """The equation of the line with what its slope lacks of the rows that steps weigh down.
-
-        Rows of a cell that are longer than 1 along its direction n are all as long, and steps give
-        all of them one weight. So both lines have the same equation along n, in which steps
-        shorten nothing, and the moment there is theirs.
-        """
-        slope = equation.slope
-        rare = self._rare
-        missing, *far = self.line.far.missing(slope, rare.T)
-        steps = self.pooled(FITTED)
-        theirs = steps.moment - slope @ (equation.point - steps.point)
-        along = rare @ rare.T
-        across = np.eye(len(slope)) - along
-        return replace(
-            equation,
-            slope=slope + missing,
-            moment=across @ equation.moment + along @ theirs,
-            residual_gram=across @ equation.residual_gram @ across
-            + along @ steps.residual_gram @ along,
-            far=far,
-        )
-
-    @property
-    def _rare(self) -> np.ndarray:
-        """Directions of cells whose rows are longer than 1 along them, as orthonormal columns."""
-        cells = self.cells or Cells.none(len(self.b))
-        return split(cells.directions[cells.long > 1.0], len(self.b))[0]
 
     def _of_all(self, equation: "ScoreEquation") -> bool:
         """Whether an equation is of all records, or each equation is of records of its own."""
@@ -406,7 +429,7 @@ class LoopFit(Released):
             if close and eq.slope is not None and bool(eq.fall) == bool(self.last.fall):
                 used.append(eq)
         used.append(self.last)
-        precision = np.array([eq.moment_scale**-2.0 if eq.moment_scale else 1.0 for eq in used])
+        precision = np.array([(eq.moment_scale or 1.0) ** -2.0 for eq in used])
         return used, precision / precision.sum()
 
     def law(self, kind: str = FUNCTION, confidence_level: float = 0.95) -> LoopLaw:
@@ -467,14 +490,14 @@ class LoopFit(Released):
         quantile = two_sided_quantile(confidence_level)
         inverted = max(quantile, USUAL_QUANTILE)  # deviations of the noise of slopes
         # 1. The step from b, in the eigenvectors of the slope across cells that may be empty
-        cells = self.cells or Cells.none(len(slope))
+        cells = self._known_cells
         across_cells = Across.of(slope, scale, cells, inverted)
         values = across_cells.values
         vectors = across_cells.vectors
         floor = across_cells.floor
         held = np.maximum(values, floor)
         hidden = values <= floor
-        part = self._part_of_step(kind, pooled, held, vectors)
+        part = self._part_of_step(pooled, held, vectors)
         right = part * pooled.moment
         moments = vectors.T @ right
         solved = moments / held
@@ -484,7 +507,7 @@ class LoopFit(Released):
         # 2. Its errors by the noise of the moment, by that of the slope, and by sampling
         # (M u) has covariance s^2 (|u|^2 I + u u') / 2 for GOE noise M
         slope_noise = scale / sqrt(2.0) * step
-        noise = part**2 * pooled.moment_scale**2
+        noise = (part * pooled.moment_scale) ** 2
         size = float(np.sqrt(np.mean(solution**2)))  # of a whitened coordinate
         largest = max(size, float(np.abs(solution @ vectors[:, hidden]).max(initial=0.0)))
         records = pooled.n
@@ -501,14 +524,14 @@ class LoopFit(Released):
         # 3. Deviations of the moment that are not independent, and of the solution itself
         deviations = [slope_noise, *self._far_errors(pooled, step)]
         if not self.link.linear:
-            deviations.append(self._bend(kind, pooled, solution, values, vectors))
+            deviations.append(self._bend(pooled, solution, values, vectors))
         shared = np.column_stack(deviations)
         others = []
         replies = dual
         shorter = np.eye(len(step))  # to coordinates in which the residual Gram has noise
-        if kind == LEAST_SQUARES and self.line is not None:
+        if pooled.errors is not None:
             shorter = np.dot(shorter, self.line.shorter)
-            others.append(part * dual @ (vectors.T @ self._line_errors(pooled)))
+            others.append(part * dual @ (vectors.T @ pooled.errors))
             if part < 1.0:  # what is left of the radius, beside its noise
                 roots = np.sqrt(held)
                 square = step @ slope @ step
@@ -551,14 +574,14 @@ class LoopFit(Released):
         )
 
     def _part_of_step(
-        self, kind: str, pooled: "ScoreEquation", held: np.ndarray, vectors: np.ndarray
+        self, pooled: "ScoreEquation", held: np.ndarray, vectors: np.ndarray
     ) -> "Scalar":
         """The part of the step that is taken: less than 1 of a curve of maximum likelihood."""
-        if kind != LEAST_SQUARES or self.link.linear:
+        if pooled.errors is None or self.link.linear:
             return 1.0
         if not pooled.far:
             return 0.5
-        errors = np.square(vectors.T @ self.line.errors).sum(axis=1) + pooled.moment_scale**2
+        errors = np.square(vectors.T @ pooled.errors).sum(axis=1) + pooled.moment_scale**2
         square = (vectors.T @ pooled.moment) ** 2 @ (1.0 / held)
         return max(0.5, 1.0 - errors @ (1.0 / held) / max(square, 1e-300))
 
@@ -576,28 +599,17 @@ class LoopFit(Released):
         """Deviations of the moment by the noise of the slope in far directions alone."""
         if not pooled.far:
             return ()
-        far, deviation, *error = pooled.far
+        far, deviation, error, *bend = pooled.far
         along = deviation / sqrt(2.0) * (far.T @ step)
-        error = error or [self.line.far.farther * (pooled.slope - self.pooled(FITTED).slope)]
-        longer = error[0] @ step
+        longer = error @ step
         # The link bends along the step, too, in rows that are far from all others. The trace of a
         # matrix of noise may be 0 or less: no linear part is larger than for rows along the step.
-        away = sqrt(max(step @ longer, 0.0) / max(trace_of(error[0]), 1e-300))
-        longer *= hypot(1.0, sum(error[1:]) * min(away, norm_of(step)))
+        away = sqrt(max(step @ longer, 0.0) / max(trace_of(error), 1e-300))
+        longer *= hypot(1.0, sum(bend) * min(away, norm_of(step)))
         return far @ along, np.linalg.norm(along) * far, longer
-
-    def _line_errors(self, pooled: "ScoreEquation") -> "Array":
-        """Deviations of the moment of the line; along rare cells it is that of steps."""
-        errors = self.line.errors
-        if self.line.far is None:
-            return errors
-        more = self.pooled(FITTED).moment_scale ** 2 - pooled.moment_scale**2
-        errors = errors - self._rare @ (self._rare.T @ errors)
-        return np.column_stack([errors, sqrt(max(more, 0.0)) * self._rare])
 
     def _bend(
         self,
-        kind: str,
         pooled: "ScoreEquation",
         solution: np.ndarray,
         values: np.ndarray,
@@ -613,7 +625,8 @@ class LoopFit(Released):
         equal part, and H^1/2 d has all of it once more: a strong effect flattens the curve along d,
         and the estimate is then too close by as much. So d is longer by one such deviation there.
         """
-        used, shares = ([pooled], np.ones(1)) if kind == LEAST_SQUARES else self.recent_equations()
+        alone = [pooled], np.ones(1)
+        used, shares = self.recent_equations() if pooled.errors is None else alone
         away = solution - np.array([eq.point for eq in used])
         squares = np.maximum(quadratic_forms(away, pooled.slope), 0.0)
         root = vectors * np.sqrt(np.maximum(values, 0.0))

@@ -385,6 +385,8 @@ class ScoreEquation:
         Directions in which the slope has noise beside its scale, shape (p, k), and its deviation:
         `FarRows`. The likelihood's slope also has an error by shortening, shape (p, p), and the
         part of it by which a step of length 1 changes it, since the link bends.
+    errors : ndarray of shape (p, n_errors) or None
+        Deviations of the moment of a `Line` beside its noise.
     """
 
     point: np.ndarray
@@ -409,6 +411,7 @@ class ScoreEquation:
     widest: float = 1.0
     length: float = 1.0
     far: Any = ()
+    errors: Any = None
 
     @property
     def cut_length(self) -> float:

@@ -113,7 +113,11 @@ def fit_rows(
     line = ask_steps(session, rules, pool, ask, equations)
     last = equations[-1]
     b = pool.b
-    _add_note(session, rules, start)
+    if start:
+        chain = "; which began at ".join(start.chain)
+        session.report.add_note(f"The fit began at a release before it: {chain}.")
+    elif rules.few_records:
+        session.report.add_note(f"{FEW_RECORDS} {more_needed(session, rules, rules.enough)}")
     # 4. The questions beside them, which intervals and coefficients need
     clipped = None
     fit_mean = None
@@ -210,15 +214,6 @@ def ask_gram(
     # No residual is longer than 2, nor a moment, which is not asked
     none = 0.0 * pool.b
     return ScoreEquation(pool.b, 2.0, none, gram, pool.variance, answer.n, 2.0, scale)
-
-
-def _add_note(session: "Session | SessionPart", rules: Rules, start: Any) -> None:
-    """Say in the report where the fit began, or that its records are few."""
-    if start:
-        chain = "; which began at ".join(start.chain)
-        session.report.add_note(f"The fit began at a release before it: {chain}.")
-    elif rules.few_records:
-        session.report.add_note(f"{FEW_RECORDS} {more_needed(session, rules, rules.enough)}")
 
 
 def ask_steps(

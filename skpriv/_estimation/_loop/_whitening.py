@@ -292,7 +292,8 @@ class Pool:
             trace = trace_of(self.slope)
             p = len(self.b)
             noises += trace * np.maximum(squares, 0.0) * self._length**2 / p**3
-        weights = (1.0 / noises) / (1.0 / noises).sum()
+        weights = 1.0 / noises
+        weights /= weights.sum()
         noise = weights * scales
         self.scale = sqrt(noise @ noise)
         if self._link.linear:  # the ratios of the earlier weights do not change

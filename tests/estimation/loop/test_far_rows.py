@@ -153,7 +153,7 @@ def test_the_noise_of_far_rows_is_in_the_law(monkeypatch):
     ).fit(X, y)  # fmt: skip
     released = model._released
     pooled, law = released.pooled("least_squares"), released.law("least_squares")
-    directions, deviation = pooled.far
+    directions, deviation, _ = pooled.far
     along = directions.T @ np.linalg.solve(pooled.slope, pooled.moment)
     rng = np.random.RandomState(0)
     noise = [goe(len(along), deviation, rng) @ along for _ in range(4000)]

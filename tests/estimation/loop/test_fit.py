@@ -166,7 +166,7 @@ def test_bend_is_counted_where_the_rows_see_it():
         moment_scale=0.0, slope_scale=0.0, residual_gram=slope,
     )  # fmt: skip
     fit = LoopFit(0.0, np.eye(3), away, 1.0, slope, (equation,), None, True, 1000, link=Logit())
-    counted = fit._bend("fitted", equation, away, *np.linalg.eigh(slope))
+    counted = fit._bend(equation, away, *np.linalg.eigh(slope))
     counted, along = np.hsplit(counted, [3])
     # Once more along the distance: of one that is longer by what it may be too short
     largest = np.sqrt(moment @ np.linalg.solve(slope, moment))
@@ -176,7 +176,7 @@ def test_bend_is_counted_where_the_rows_see_it():
     seen = float(np.trace(counted.T @ np.linalg.solve(slope, counted)))
     assert np.isclose(seen, moment @ np.linalg.solve(slope, moment))
     assert (counted**2).sum() <= (away @ slope @ away / 2.0) ** 2 * (1.0 + 1e-12)
-    assert not fit._bend("fitted", equation, np.zeros(3), *np.linalg.eigh(slope)).any()
+    assert not fit._bend(equation, np.zeros(3), *np.linalg.eigh(slope)).any()
 
 
 @pytest.mark.parametrize("size", [1, 3, 20])
