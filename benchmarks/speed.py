@@ -4,6 +4,7 @@ Run: OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py [--n 1000000] [--d 50] [-
      OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py --beside PATH
      OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py --secure
      OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py --cells
+     OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py --two
      OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py --peers PYTHON
 
 Ratios of the smallest of five alternating runs in one process, of processor time (all threads
@@ -12,7 +13,9 @@ growth above the data. With `--beside`: this code and that of another checkout b
 process of its own, at three sizes, small fits with secure noise as well. With `--secure`: fits with
 secure noise beside seeded ones, the noise alone, and the first fits of a process. With `--cells`:
 every model of trust, persons, classes, curves, sparse rows, a hundred columns, sources of tables,
-and calls of policies, in units of as many solutions of 20 equations. With `--peers`: the same rows
+and calls of policies, in units of as many solutions of 20 equations. With `--two`: time by the
+clock, which says nothing beside other work, of a search and a curve by one process and by two, once
+these have started. With `--peers`: the same rows
 beside scikit-learn, statsmodels, diffprivlib and interpret (DP-EBM), each fit in a process of its
 own; the last two are those of another interpreter, since diffprivlib needs an older scikit-learn.
 """
@@ -28,7 +31,7 @@ from itertools import chain
 from os import environ
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import process_time
+from time import perf_counter, process_time
 
 import dask.dataframe as dd
 import duckdb
@@ -41,6 +44,7 @@ from scipy.sparse import csr_matrix
 from skpriv import linear_model, records
 from skpriv.bandits import LinSquareCB, LinUCB
 from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
+from skpriv.model_selection import PrivateSearchCV, privacy_utility_curve
 from skpriv.privacy import GaussianNoise, NoiseSource
 
 TURNS = 3
@@ -341,6 +345,38 @@ def cells():
     record("speed_cells", facts)
 
 
+def two():
+    """Print times by the clock of searches and curves with one job and with two, by turns."""
+    facts = {}
+    for n in (5_000, 200_000):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1.0, 1.0, (n, 8))
+        y = np.clip(X.sum(axis=1) / 8**0.5, -1.0, 1.0)
+        model = LinearRegression(bounds_X=(-1, 1), bounds_y=(-1, 1), n_jobs=1)
+        grid = {"coef_norm": list(range(1, 21))}
+        budget = {"epsilon": 4.0, "delta": 1e-6, "random_state": 0}
+
+        def search(n_jobs, rows=(X, y), model=model, grid=grid, budget=budget):
+            PrivateSearchCV(model, grid, **budget, n_jobs=n_jobs).fit(*rows)
+
+        def curve(n_jobs, rows=(X, y), model=model):
+            options = {"n_repeats": 4, "random_state": 0, "n_jobs": n_jobs}
+            privacy_utility_curve(model, *rows, epsilons=(1.0,), **options)
+
+        for name, run in (("search", search), ("curve", curve)):
+            run(2)
+            found = {1: [], 2: []}
+            for _ in range(TURNS):
+                for n_jobs, times in found.items():
+                    start = perf_counter()
+                    run(n_jobs)
+                    times.append(perf_counter() - start)
+            facts[f"{name}, n={n}"] = {str(n_jobs): times for n_jobs, times in found.items()}
+            alone, both = map(min, found.values())
+            print(f"{name:6} n={n:6}  one {alone:.2f} s  two {both:.2f} s  {alone / both:.2f}")
+    record("speed_two", facts)
+
+
 def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -349,6 +385,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--secure", action="store_true")
     parser.add_argument("--cells", action="store_true")
+    parser.add_argument("--two", action="store_true")
     parser.add_argument("--beside", type=Path, default=None)
     parser.add_argument("--peers", default=None)
     arguments = parser.parse_args()
@@ -358,9 +395,10 @@ def main():
     if arguments.beside:
         beside(arguments.beside)
         return
-    if arguments.secure or arguments.cells:
-        secure() if arguments.secure else cells()
-        return
+    for name, run in (("secure", secure), ("cells", cells), ("two", two)):
+        if getattr(arguments, name):
+            run()
+            return
     rng, bound = np.random.default_rng(0), 1.0 / np.sqrt(arguments.d)
     X = rng.uniform(-bound, bound, (arguments.n, arguments.d))
     y = np.clip(X.sum(axis=1) / 4.0, -1.0, 1.0)

@@ -420,7 +420,7 @@ def _of_reports(
     n = equations.n
     p = len(equations.target)
     theta = W @ equations.target
-    mean_square = float(np.clip(theta @ equations.target / n, 0.0, 1.0))  # of phi'theta
+    mean_square = float((theta @ equations.target / n).clip(0.0, 1.0))  # of phi'theta
     covariance = W @ equations.residual_gram @ W.T * (n / max(n - p, 1))
     sampling = (1.0 - mean_square) * psd_part((W + W.T) / 2.0)
     privacy = psd_part(covariance - sampling)

@@ -92,7 +92,7 @@ def margin(depth: int, start: float) -> float:
     candidates = np.arange(0, int(min(start, 8.0) / STEP) + 1) * STEP
     # the next grid point above w - start: f increases
     index = np.ceil((candidates - start - SHORTFALLS[0]) / STEP - 1e-9).astype(int)
-    inside = bound[np.clip(index, 0, len(bound) - 1)] <= candidates
+    inside = bound[index.clip(0, len(bound) - 1)] <= candidates
     return float(candidates[np.argmax(inside)]) if inside.any() else inf
 
 

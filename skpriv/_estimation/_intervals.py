@@ -300,8 +300,8 @@ def inside_bounds(
     ConfidenceInterval
     """
     predicted = np.clip(predicted, *target.bounds_y)
-    low = target.unscale(np.clip(np.minimum(centre, limit) - half, -limit, limit))
-    high = target.unscale(np.clip(np.maximum(centre, -limit) + half, -limit, limit))
+    low = target.unscale((np.minimum(centre, limit) - half).clip(-limit, limit))
+    high = target.unscale((np.maximum(centre, -limit) + half).clip(-limit, limit))
     return ConfidenceInterval(np.minimum(low, predicted), np.maximum(high, predicted))
 
 
@@ -333,7 +333,7 @@ def certified_by_norm(
 
     def half_width(V: np.ndarray, squares: np.ndarray, bias: np.ndarray) -> "Array":
         quadratic = quadratic_forms(V, equations.gram) + slack * squares
-        proxy = np.clip(quadratic, 0.0, equations.n * squares) + joined**2 * squares
+        proxy = quadratic.clip(0.0, equations.n * squares) + joined**2 * squares
         return factor * np.sqrt(proxy) + remainder * np.sqrt(squares) + theta_bound * bias
 
     return _best_on_path(equations, points, half_width)
@@ -746,7 +746,7 @@ def _sharp_variance(
 ) -> np.ndarray:
     """Bound on sum (v'e)^2 E zeta^2 at each point."""
     variance = quadratic_forms(V, equations.gram) + solved.slack * squares
-    variance = np.clip(variance, 0.0, equations.n * squares)  # E zeta^2 <= 1 and |e| <= 1
+    variance = variance.clip(0.0, equations.n * squares)  # E zeta^2 <= 1 and |e| <= 1
     if not equations.residual_thetas:
         return variance
     seen = quadratic_forms(V, equations.residual_gram)

@@ -213,7 +213,7 @@ class LinearEnvironment(Environment):
         return contexts, self._mean(contexts @ coef)
 
     def _mean(self, values: np.ndarray) -> np.ndarray:
-        return np.clip(values, -1.0, 1.0) if self.noise == "bernoulli" else values
+        return values.clip(-1.0, 1.0) if self.noise == "bernoulli" else values
 
     def _noisy(self, means: np.ndarray, rng: np.random.Generator) -> "Array":
         if self.noise == "bernoulli":

@@ -239,7 +239,7 @@ def _unclipped(
     """Value and interval where no ratio is clipped, from means of n rounds and their noise."""
     mean = np.clip(means[0], -1.0, 1.0)
     square = (means[1] + quantile * sigma) / VALUE_WEIGHT
-    rounds = np.clip(square - mean**2, 0.0, 1.0) / n
+    rounds = (square - mean**2).clip(0.0, 1.0) / n
     width = quantile * sqrt(sigma**2 + rounds) * query.bound
     value = query.middle + query.bound * mean
     share = sigma**2 / (sigma**2 + rounds) if sigma else 0.0
@@ -253,7 +253,7 @@ def _filled(query: Any, means: np.ndarray, sigma: float, n: float, quantile: flo
     total = means[1] / sqrt(3.0)
     sides = (total + np.array([1.0, -1.0]) * means[0]) / 2.0
     squares = (means[2:] + quantile * sigma) / SQUARE_WEIGHT
-    rounds = np.clip(squares - np.clip(sides, 0.0, 1.0) ** 2, 0.0, 0.25) / n
+    rounds = (squares - sides.clip(0.0, 1.0) ** 2).clip(0.0, 0.25) / n
     ends = 2.0 * query.bound * (sides - quantile * np.sqrt(noise + rounds))
     value = np.clip(query.middle + query.bound * np.clip(means[0], -1.0, 1.0), *range_y)
     interval = query.low + ends[0], query.high - ends[1]

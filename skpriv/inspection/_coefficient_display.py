@@ -203,7 +203,7 @@ class CoefficientDisplay(Display):
         there, back = (np.log, np.exp) if self.ratio else (np.positive, np.positive)
         centre = there(self.estimate)
         half = (there(self.high) - there(self.low)) / 2.0
-        sampling = half * np.sqrt(np.clip(1.0 - self.privacy_share, 0.0, 1.0))
+        sampling = half * np.sqrt((1.0 - self.privacy_share).clip(0.0, 1.0))
         ax.axvline(1.0 if self.ratio else 0.0, color="0.7", linewidth=1.0)
         self.intervals_ = ax.hlines(
             heights, self.low, self.high, color="C0", linewidth=1.2, label="with privacy"

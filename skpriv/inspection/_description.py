@@ -64,7 +64,7 @@ class ColumnRange:
         """Positions in [-1, 1], 0 where missing, and whether each cell is missing."""
         z = self.norm * X[:, self.at]
         missing = ~(np.abs(self.norm * X[:, self.at + 1]) < 0.5) | np.isnan(z)
-        return np.where(missing, 0.0, np.clip(z, -1.0, 1.0)), missing
+        return np.where(missing, 0.0, z.clip(-1.0, 1.0)), missing
 
 
 @frozen

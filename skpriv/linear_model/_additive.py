@@ -265,7 +265,7 @@ class AdditiveMap(PublicRows):
         Values outside of the knots are clipped; NaN becomes the middle.
         """
         low, high, last = self._ends
-        x = np.clip(X, low, high)
+        x = X.clip(low, high)
         x = np.where(np.isnan(x), low / 2.0 + high / 2.0, x)
         if self._even:
             place = (x - low) / (high - low) * last  # 1.5 is halfway from the second to the third

@@ -529,7 +529,7 @@ class PredictionIntervals(PrivateRegressor):
         below, above = released_quantiles(self, confidence_level, "prediction_interval")
         quantiles: Any = self._calibration
         bounds = quantiles.bounds
-        centre = np.clip(self.predict(X), *bounds)
+        centre = self.predict(X).clip(*bounds)
         slack = OUTWARD * (np.abs(centre) + max(map(abs, bounds)))
         low = centre - below - slack
-        return ConfidenceInterval(np.clip(low, *bounds), np.clip(centre + above + slack, *bounds))
+        return ConfidenceInterval(low.clip(*bounds), (centre + above + slack).clip(*bounds))

@@ -162,7 +162,7 @@ class PredictsAtPoints(KnowsCells, Documented):
         fitted = self._function(X)
         if self.effects is not None:  # levels of persons are not known
             return fitted
-        return np.clip(fitted, *self.bounds_y_)
+        return fitted.clip(*self.bounds_y_)
 
     def _function(self, X: Any) -> "Array":
         """The fitted function at checked rows, which may leave the bounds of y."""

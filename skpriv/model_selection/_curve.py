@@ -229,7 +229,8 @@ def privacy_utility_curve(
         spaced; None takes all of them.
 
     n_jobs : int, default=None
-        Fits that run at the same time, by joblib. The result does not depend on it.
+        Fits that run at the same time, by joblib. The result does not depend on it. The first of
+        its calls in a program starts processes, which takes about two seconds.
 
     random_state : None, int or RandomState, default=None
         Each fit gets a seed of its own from it. None leaves it to the estimator: secure noise if

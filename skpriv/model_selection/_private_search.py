@@ -79,7 +79,8 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         Public range (low, high) to which y and predictions are clipped in the scores; None takes
         that of the estimator.
     n_jobs : int, default=None
-        Candidates that are fitted at the same time, by joblib.
+        Candidates that are fitted at the same time, by joblib. The first of its calls in a program
+        starts processes, which takes about two seconds.
     verbose : int, default=0
         Above 0, a line on stderr tells how many candidates are done.
     random_state : None, int or RandomState, default=None

@@ -153,7 +153,7 @@ class SchemaEncoder(PublicTransformer):
             for quantiles in (cube, np.where(guessed, cube[::-1], cube))
         )
         spread = np.std(rows, axis=0) * USUAL_DEVIATIONS / 2.0
-        ends = np.clip(np.mean(rows, axis=0) + np.outer((-1.0, 1.0), spread), -1.0, 1.0).T
+        ends = (np.mean(rows, axis=0) + np.outer((-1.0, 1.0), spread)).clip(-1.0, 1.0).T
         return np.where(((rows != others).any(axis=0) & (spread > 0.0))[:, None], ends, np.nan)
 
     @property

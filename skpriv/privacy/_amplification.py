@@ -93,7 +93,7 @@ def _chords(
     """
     steps = np.diff(ends)
     steps = np.where(steps == 0.0, 1.0, steps)
-    upper = np.clip((means - ends[:-1] * masses) / steps, 0.0, np.maximum(masses, 0.0))
+    upper = ((means - ends[:-1] * masses) / steps).clip(0.0, np.maximum(masses, 0.0))
     total = ((masses - upper) * values[:-1] + upper * values[1:]).sum()
     slopes = np.abs(np.diff(values) / steps)
     sizes = np.maximum(np.abs(values[:-1]), np.abs(values[1:]))

@@ -151,7 +151,7 @@ def _variance(
     squares = quadratic_forms(dual)
     noise = operator_quantile(last.gram_scale, len(last.moment), failure.direction)  # dual has it
     design = quadratic_forms(dual, last.gram)
-    variance = np.clip(design + noise * squares, 0.0, squares)  # E zeta^2 <= 1 and |e| <= 1
+    variance = (design + noise * squares).clip(0.0, squares)  # E zeta^2 <= 1 and |e| <= 1
     widths = 2.0 * last.limit + last.most_excess
     scale = hypot(last.residual_scale, widths * last.excess_scale)
     seen = widths * last.excess + stats.norm.isf(failure.seen) * scale

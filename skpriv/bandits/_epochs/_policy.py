@@ -376,7 +376,7 @@ class EpochPolicy(BasePolicy):
             return super()._bounded(rewards)
         draws = self._rounding.random_sample(len(rewards))
         valid = ~np.isnan(rewards)
-        inside = np.clip(np.where(valid, rewards, 0.0), self._classes[0], self._classes[-1])
+        inside = np.where(valid, rewards, 0.0).clip(self._classes[0], self._classes[-1])
         upper = np.maximum(np.searchsorted(self._classes, inside), 1)
         low = self._classes[upper - 1]
         high = self._classes[upper]

@@ -287,7 +287,8 @@ class RunningSumsPolicy(BasePolicy):
             raise NotFittedError(f"{type(self).__name__} has released nothing: it has not acted.")
         report = self._sums.report
         promised = self._of_persons(report.guarantee.protecting("user"))
-        return replace(report, promised=promised, note=" ".join(self.notes_) or None)
+        note = " ".join(self.notes_) or None
+        return replace(report, rows=self._sums.counted(), promised=promised, note=note)
 
     @property
     def notes_(self) -> list[str]:

@@ -41,7 +41,7 @@ from ...privacy import (
 
 if TYPE_CHECKING:
     from ..._contracts import Scalar
-    from ...privacy import LiftedReports, Numbering
+    from ...privacy import LiftedReports, Numbering, ReportRow
     from ..._estimation._moments import NormalEquations
     from .._epochs._policy import Stretch
     from ._running import GrowingTimes
@@ -656,6 +656,14 @@ class PhasedSums:
             len(reports.directions), lambda part: self._streams[0].take(reports.part(part))
         )
 
+    def counted(self) -> "list[ReportRow]":
+        """Rows of the report, each with the records of its stream so far."""
+        rows = [*self.report.rows]
+        ended = len(rows) - len(self._streams)
+        before = sum(row.records for row in rows[:ended])
+        rows[ended] = replace(rows[ended], records=self.rounds + self.pending - before)
+        return rows
+
     @property
     def code(self) -> Any:
         """Code of the users' reports."""
@@ -669,11 +677,9 @@ class PhasedSums:
             stop = min(n, start + length - self.pending)
             if self._streams[0].reads == self._streams[0].n_reads:
                 self._past = self.mark.answer
+                self.report.rows[:] = self.counted()
                 self._streams.pop(0)
             add(slice(start, stop))
-            rows = self.report.rows
-            place = -len(self._streams)
-            rows[place] = replace(rows[place], records=rows[place].records + stop - start)
             self.pending += stop - start
             start = stop
             if self.pending == length:

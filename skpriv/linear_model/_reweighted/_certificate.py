@@ -94,8 +94,8 @@ class GradientCertificate:
                 centre = np.where(better, middle, centre)
                 half = np.where(better, width, half)
         # Both ends may lie beyond: the interval then ends there with the width that it has
-        low = np.clip(np.minimum(centre, trivial) - half, -trivial, trivial)
-        high = np.clip(np.maximum(centre, -trivial) + half, -trivial, trivial)
+        low = (np.minimum(centre, trivial) - half).clip(-trivial, trivial)
+        high = (np.maximum(centre, -trivial) + half).clip(-trivial, trivial)
         return self.link.mean(low), self.link.mean(high)
 
     def _events(self, failure: float) -> tuple[float, float]:

@@ -115,7 +115,7 @@ class LinkGradientQuery(Query):
     def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows."""
         phi, r = self.maps.records(X, y)
-        mean = np.clip(np.nan_to_num(self.link.mean(phi @ self.theta)), *self._mean_bounds)
+        mean = np.nan_to_num(self.link.mean(phi @ self.theta)).clip(*self._mean_bounds)
         halves = self.instrument.halves(phi)
         gradient = self.instrument.rows(phi).T @ (mean - r)
         return np.concatenate([gradient, self.weight * vech(halves.T @ halves)])
