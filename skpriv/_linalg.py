@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
@@ -33,6 +33,8 @@ RELATIVE_ZERO = 1e-13
 FLOAT_STEP = float(np.finfo(float).eps)  # more than rounding takes from a number near one
 HALF_DIGITS = FLOAT_STEP**-0.5  # a factor by which half of the digits stay right
 ROUNDED = 1e-9  # two shares, levels or counts whose relative difference is smaller are equal
+# Whatever reads a cell is silent: numbers may overflow, or be none, without a warning.
+unwarned = partial(np.errstate, all="ignore")
 BLOCK_ENTRIES = 2**17  # numbers in a block of rows; the cache holds it and two copies of it
 
 

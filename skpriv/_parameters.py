@@ -6,13 +6,14 @@ are an entry of the docstring of the class that declares it, or of a subclass th
 
 import re
 from dataclasses import dataclass, field, fields
+from functools import wraps
 from inspect import cleandoc, signature
 from itertools import chain
 from numbers import Integral, Real
 from types import UnionType
 from typing import (
-    TYPE_CHECKING, Annotated, Any, Literal, Union, dataclass_transform, get_args, get_origin,
-    get_type_hints,
+    TYPE_CHECKING, Annotated, Any, Literal, Union, cast, dataclass_transform, get_args,
+    get_origin, get_type_hints,
 )  # fmt: skip
 
 import numpy as np
@@ -59,6 +60,27 @@ ENTRY = re.compile(r"^(\w+(?:, \w+)*)( : .*\n(?:    .*\n|\n(?=    ))*)", re.M)
 HEADING = re.compile(r"^\w[\w ]*\n-+\n", re.M)
 
 
+def as_python(value: Any) -> Any:
+    """The number of Python that a number of NumPy is; any other value as it is.
+
+    Numbers of few digits lose what is added to them, those of few bits overflow, and a division by
+    0 warns where one of Python raises. So public numbers are converted once, where they come in.
+    """
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def of_numbers(function: "F") -> "F":
+    """Decorate a function at whose door numbers of NumPy become those of Python."""
+
+    @wraps(function)
+    def called(*arguments: Any, **named: Any) -> Any:
+        return function(
+            *map(as_python, arguments), **dict(zip(named, map(as_python, named.values())))
+        )
+
+    return cast("F", called)
+
+
 def attribute(default: Any = None, *, init: Literal[False] = False) -> Any:
     """An annotated attribute that is no parameter, with what it is before `fit`."""
     return field(init=init, default=default)
@@ -68,7 +90,8 @@ def attribute(default: Any = None, *, init: Literal[False] = False) -> Any:
 def parameters(kind: "K") -> "K":
     """Make the annotated attributes of a class the parameters of its constructor.
 
-    The constructor only assigns. Those of the bases come first, keyword-only ones last; a parameter
+    The constructor only assigns; numbers of NumPy become those of Python then, and whenever a
+    parameter is set. Those of the bases come first, keyword-only ones last; a parameter
     that may be positional is ``field(kw_only=False)``. An `attribute` is none, nor is a
     ``field(init=False)``, which has no default. The checks of scikit-learn follow from the
     annotations, and the section "Parameters" of the docstring is put together from those of the
@@ -85,9 +108,14 @@ def parameters(kind: "K") -> "K":
     """
     made: Any = dataclass(eq=False, repr=False, match_args=False, kw_only=True)(kind)
     types = {item.name: item.type for item in fields(made) if item.init}
+
+    def assign(self: Any, name: str, value: Any) -> None:
+        object.__setattr__(self, name, as_python(value) if name in types else value)
+
     made._parameter_constraints = {
         name: _limits(annotation) or "no_validation" for name, annotation in types.items()
     }
+    made.__setattr__ = assign
     made.__init__.__annotations__ = get_type_hints(made.__init__)  # types without their limits
     # It is inspected once: scikit-learn asks for it whenever it looks at the parameters.
     made.__init__.__signature__ = signature(made.__init__)
@@ -97,6 +125,8 @@ def parameters(kind: "K") -> "K":
 
 def validated(function: "F") -> "F":
     """Decorate a function whose arguments are checked by the limits in their annotations.
+
+    Before they are checked, numbers of NumPy become those of Python.
 
     Parameters
     ----------
@@ -110,7 +140,7 @@ def validated(function: "F") -> "F":
     hints = get_type_hints(function, include_extras=True)
     limits = {name: _limits(hint) or "no_validation" for name, hint in hints.items()}
     function.__annotations__ = get_type_hints(function)
-    return validate_params(function, limits)
+    return of_numbers(validate_params(function, limits))
 
 
 def _limits(annotation: Any) -> list[Any]:

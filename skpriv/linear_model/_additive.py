@@ -18,7 +18,7 @@ from .._estimation._loop._steps import effective_records_of
 from .._estimation._public_maps import PublicRows, RecordMap, TargetMap
 from .._estimation._reports import effective_reports
 from .._linalg import RELATIVE_ZERO, row_products
-from .._parameters import ArrayLike, Channel, parameters
+from .._parameters import ArrayLike, Channel, of_numbers, parameters
 from .._stored import frozen_object, stored
 from ..records import floats
 from ._by_steps import FitsBySteps
@@ -655,6 +655,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         errors = np.where(np.isfinite(found), found, nan)
         return errors, np.full(len(errors), nan)
 
+    @of_numbers
     def curve(self, feature: Any, grid: Any = None, *, confidence_level: float = 0.95) -> Curve:
         """The effect of one feature on the prediction, with bands; or of several together.
 

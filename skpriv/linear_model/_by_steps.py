@@ -17,7 +17,7 @@ from .._estimation._loop._steps import fit_rows, public_rules
 from .._estimation._public_maps import PublicTargets, RecordMap
 from .._estimation._released import NOTHING
 from .._estimation._reports import ReportedFit, balanced
-from .._parameters import attribute, parameters
+from .._parameters import attribute, of_numbers, parameters
 from .._printing import short_number
 from ..privacy import capabilities
 from ..records import WeightedRows
@@ -116,6 +116,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         if self.calibration_size is not None:  # each class with this mixin has it
             self._calibration = self._calibrated(held_out, channel)
 
+    @of_numbers
     def plan(
         self,
         n: int,

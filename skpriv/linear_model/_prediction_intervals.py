@@ -33,8 +33,8 @@ from .._estimation._conformal import (
     search_slots,
 )
 from .._estimation._intervals import ConfidenceInterval, check_level
-from .._linalg import FLOAT_STEP, ROUNDED
-from .._parameters import ArrayLike, ConformityScore, Level, parameters
+from .._linalg import FLOAT_STEP, ROUNDED, unwarned
+from .._parameters import ArrayLike, ConformityScore, Level, of_numbers, parameters
 from .._stored import frozen, frozen_object, stored
 from ..privacy import ROUNDING, Procedure, Query, ResponseNoise, split
 from ..records import aloud
@@ -81,7 +81,7 @@ class Score:
 
     def __call__(self, X: np.ndarray, y: np.ndarray, side: int) -> np.ndarray:
         """Scores of a chunk of rows."""
-        with np.errstate(all="ignore"):
+        with unwarned():
             residual = np.clip(y, *self.bounds) - np.clip(self.function(X), *self.bounds)
         score = np.abs(residual) if side == 0 else side * residual
         return np.where(np.isnan(score), inf, score)
@@ -493,6 +493,7 @@ class PredictionIntervals(PrivateRegressor):
         size = self._record_map.radius * sqrt(max(self._released.variance, 0.0))
         return tuple(factor * size for factor in self._deviations) if size else None
 
+    @of_numbers
     @rowwise
     def prediction_interval(self, X: Any, confidence_level: float = 0.95) -> ConfidenceInterval:
         """Interval for a new y at each row, for any distribution of (x, y): split conformal.

@@ -14,7 +14,7 @@ from .._compat import Documented, names_in
 from .._estimation._cells import Cells, KnowsCells
 from .._estimation._intervals import ConfidenceInterval, check_level, inside_bounds
 from .._linalg import blocks_of, row_products
-from .._parameters import IntervalMethod
+from .._parameters import IntervalMethod, of_numbers
 from ..records import check_public, finite_numbers, is_lazy, public_shape, readable, silence
 
 if TYPE_CHECKING:
@@ -201,6 +201,7 @@ class CertifiedIntervals(PredictsAtPoints):
         """Centre and half-width at checked rows, and a bound on their size if one is known."""
         return self._released.interval(self._scaling.features(X), confidence_level, method)
 
+    @of_numbers
     @rowwise
     def confidence_interval(
         self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "certified"
@@ -267,6 +268,7 @@ class AsymptoticIntervals(PredictsAtPoints):
         centre, half = self._released.interval(self._record_map.rows(X), confidence_level, method)
         return inside_bounds(self._record_map, centre, half, self._predicted(X))
 
+    @of_numbers
     @rowwise
     def confidence_interval(
         self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "asymptotic"

@@ -146,7 +146,8 @@ class ColumnType:
         if smallest is not None and not named and len(usual) > 1:
             named = {usual[-1]: smallest}
         names = present_names(named, [*levels, MISSING], "shares", "this column", what="levels")
-        named = dict(zip(names, named.values(), strict=True))  # as they are written in the list
+        # As they are written in the list
+        named = dict(zip(names, map(float, named.values()), strict=True))
         left = 1.0 - sum(named.values())
         rest = [level for level in usual if level not in named]
         if min([left, *named.values()]) < -1e-9:

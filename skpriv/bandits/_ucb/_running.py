@@ -13,7 +13,9 @@ from sklearn.exceptions import NotFittedError
 
 from ..._estimation._reports import best_channel, moments_query, report_noises
 from ..._estimation._public_maps import RecordMap
-from ..._parameters import ArrayLike, Count, Delta, Epsilon, Finite, Positive, attribute, parameters
+from ..._parameters import (
+    ArrayLike, Count, Delta, Epsilon, Finite, Positive, attribute, of_numbers, parameters,
+)  # fmt: skip
 from ..._stored import frozen, stored_in_policies
 from ...exceptions import PrivacyError
 from ...records import check_shape, floats
@@ -182,7 +184,7 @@ class RunningSumsPolicy(BasePolicy):
     @property
     def _trust(self) -> Trust:
         """Who is trusted with what budget: by the parameters, until the first round."""
-        return Trust.of(self._model, self._opened_budget or Budget(self.epsilon, self.delta))
+        return Trust.of(self._model, self._opened_budget or self._stated_budget)
 
     @property
     def _one_mechanism(self) -> bool:
@@ -223,7 +225,7 @@ class RunningSumsPolicy(BasePolicy):
             float(self.data_norm), bounds, has_intercept, n_phi, FEATURES_TO_CONSTANT
         )
         self._opened_model = UNSHUFFLED if self._gains_nothing else self.privacy
-        self._opened_budget = Budget(self.epsilon, self.delta)
+        self._opened_budget = self._stated_budget
         self._sums = self._open_sums()
         if self.window is not None and not self._certified:  # older and newer sums are compared
             persons = self._max_visits is not None
@@ -503,6 +505,7 @@ class RunningSumsPolicy(BasePolicy):
         """Numbers of the rule by which an action is chosen."""
         raise NotImplementedError
 
+    @of_numbers
     def public_state(self, *, n_actions: int | None = None, n_features: Any = None) -> str:
         """The state that a device needs to act and to report; nothing in it is more than was
         released.

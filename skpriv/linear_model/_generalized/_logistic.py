@@ -13,8 +13,8 @@ from ..._estimation._coefficients import NOISE
 from ..._estimation._fit_statistics import Statistic, logistic_statistics
 from ..._estimation._links import Logit
 from ..._estimation._targets import LocationQuery
-from ..._linalg import ROUNDED
-from ..._parameters import ArrayLike, parameters
+from ..._linalg import ROUNDED, unwarned
+from ..._parameters import ArrayLike, of_numbers, parameters
 from ..._stored import frozen_object, stored
 from ...records import ArrayRows, public_zeros, read_in_batches, silence
 from .._estimator import PrivateEstimator
@@ -63,7 +63,7 @@ class LabelScore:
 
     def __call__(self, X: np.ndarray, y: np.ndarray, side: int) -> np.ndarray:
         """Scores of a chunk of rows."""
-        with np.errstate(all="ignore"):
+        with unwarned():
             score = 1.0 - self.probabilities(X)
         found = np.full(len(y), inf)
         for code, value in enumerate(self.values):
@@ -361,6 +361,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         """Log-odds of the second class, or of each of several against all others."""
         return self._linear(X) if len(self.classes_) == 2 else special.logit(self._probabilities(X))
 
+    @of_numbers
     @silence()
     def prediction_set(self, X: Any, confidence_level: float = 0.95) -> np.ndarray:
         """Sets of classes that hold the label of a new row with this probability.

@@ -766,7 +766,14 @@ class Accounted:
     Budget(epsilon=0.5, delta=0.0)
     """
 
+    epsilon: float
+    delta: float
     _skpriv_accountants: Handle = ()  # those under which it was pickled
+
+    @property
+    def _stated_budget(self) -> Budget:
+        """The budget that the parameters state."""
+        return Budget(self.epsilon, self.delta)
 
     def _accounting(self) -> "AbstractContextManager[None]":
         """Charge the accountants under which this estimator was pickled, if not yet active."""

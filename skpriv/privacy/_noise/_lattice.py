@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._linalg import unwarned
 from ...exceptions import PrivacyError
 from .._accounting._lattice import WIDTH
 
@@ -184,7 +185,7 @@ def gaussian_on_grid(values: Any, scale: float) -> np.ndarray:
     exp(-(point - value)^2 / (2 s^2)) over a constant for every point, with the exact value.
     """
     step, variance = grid(scale)
-    with np.errstate(all="ignore"):
+    with unwarned():
         flat = np.asarray(values, dtype=float).ravel()
         steps = flat / step  # exact, because the step is a power of two
         nearest = np.rint(steps)
@@ -209,7 +210,7 @@ def grid(scale: float) -> tuple[float, int]:
 
 def rounded(values: np.ndarray, step: float) -> np.ndarray:
     """Nearest points of the grid, as 64-bit integers; what is no number is 0."""
-    with np.errstate(all="ignore"):
+    with unwarned():
         scaled = np.rint(np.asarray(values, dtype=float).ravel() / step)
     inside = np.abs(scaled) < 2.0**62
     return np.where(inside, scaled, 0.0).astype(np.int64)

@@ -126,7 +126,7 @@ class GaussianNoise(Noise):
         """
         if not mu > 0.0:
             raise PrivacyError("Gaussian noise needs mu above 0, hence a delta above 0.")
-        return cls(sensitivity / mu)
+        return cls(float(sensitivity) / mu)
 
     def cost(self, sensitivity: float) -> Cost:
         """Price of one release with this l2 sensitivity: mu = D / scale, exactly.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from ..._parameters import of_numbers
 from ...exceptions import PrivacyError
 from ...records import PersonRows, Rows, silence
 from .._accounting._callers import Callers
@@ -350,6 +351,7 @@ class Session(ABC):
         self._report(procedure, slot, self._count(slot), law, paid)
         return answer
 
+    @of_numbers
     def stream(self, query: Query, horizon: int, *, batch: int | None = None) -> Stream:
         """Running sum of a query over records that arrive later, for the whole session.
 
@@ -561,7 +563,7 @@ class Session(ABC):
 
     def _change(self, question: "Question") -> float:
         """Largest change of an answer when one record is replaced, in whatever order they come."""
-        return question.sensitivity * self._reordered
+        return float(question.sensitivity) * self._reordered
 
     def _price(self, budget: "Budget") -> Cost:
         """The charge of the whole session."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._parameters import of_numbers
 from ...exceptions import PrivacyError
 from .._accounting._cost import SHARE_SLACK
 from ._base import check_share
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ._base import Session
 
 
+@of_numbers  # of which sums do not overflow
 def split(session: Any, *sizes: Any) -> "list[SessionPart]":
     """Divide a session's records among parts, each of which has the whole budget.
 
