@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator as _check_conventions
 
+from ._linalg import unwarned
 from ._compat import Interval, StrOptions, fit_context
 from ._parameters import Count, DataNorm, Level, Positive, parameters
 from ._stored import stored as register
@@ -112,7 +113,7 @@ def worst_pair(
             pair[rng.integers(2)][rng.integers(n_features + 1)] = _cell(rng)
         else:
             pair = [np.array([_cell(rng) for _ in row]) for row in pair]
-        with np.errstate(all="ignore"):
+        with unwarned():
             answers = [np.asarray(query.sum(row[None, :-1], row[-1:])) for row in pair]
             moved = size(answers[0] - answers[1], query.norm)
         ratio = moved / query.sensitivity if np.isfinite(moved) else inf

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .._linalg import unwarned
 from .._stored import frozen_object, stored, stored_in_policies
 from ..privacy import ROUNDING, Answer, Query
 
@@ -39,7 +40,7 @@ def scaled_targets(
     if row_map is None or not row_map.weighted:
         return r, np.ones(len(r))
     roots = row_map.roots(X)
-    with np.errstate(all="ignore"):
+    with unwarned():
         return (r / roots).clip(low, high), roots
 
 

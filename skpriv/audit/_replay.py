@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._linalg import norm_of
+from .._linalg import norm_of, unwarned
 from .._stored import frozen
 from ..privacy import (
     LARGEST_EPSILON, Answer, Budget, Cost, ExactStream, FactorStream, GaussianNoise, GumbelNoise,
@@ -383,7 +383,7 @@ def _beside_refusal(refused: "Run", other: "Run") -> list[str]:
     return found + [f"attribute {path.lstrip('.')}" for path in differing(refused.leaves, shown)]
 
 
-@np.errstate(all="ignore")  # a change may be tiny or huge
+@unwarned()  # a change may be tiny or huge
 def _composed(
     first: "list[Event]", second: "list[Event]", claim: Budget
 ) -> tuple[Cost, list[tuple[str, float]]]:

@@ -15,7 +15,7 @@ from .._estimation._public_maps import TargetMap
 from .._estimation._targets import LocationQuery
 from .._parameters import ArrayLike, Count, Delta, Epsilon, Level, attribute, parameters
 from .._stored import stored_in_policies
-from ..privacy import Budget, Guarantee, Trust, open_stream, parallel_part
+from ..privacy import Guarantee, Trust, open_stream, parallel_part
 from ._policy._base import NO_LIMIT, BasePolicy
 from ._ucb._running import GrowingTimes
 
@@ -142,7 +142,7 @@ class BanditCombiner(BasePolicy):
     @property
     def guarantee(self) -> Guarantee:
         """The promise to a user: the report of the reward, and the most expensive policy."""
-        trust = Trust.of("local", Budget(self.epsilon, self.delta))
+        trust = Trust.of("local", self._stated_budget)
         own = trust.guarantee("user", currency="gdp")
         users = self.policies
         if self._streams:
@@ -194,7 +194,7 @@ class BanditCombiner(BasePolicy):
             return
         target = TargetMap(tuple(map(float, self.bounds_y)), fit_intercept=True)
         query = LocationQuery(target, name="reward")  # rewards brought to [-1, 1]
-        budget = Budget(self.epsilon, self.delta)
+        budget = self._stated_budget
         name = type(self).__name__
         with self._handed_over(player):
             stream = open_stream("local", query, budget, NO_LIMIT, self._noise, name)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .._linalg import unwarned
 from .._estimation._intervals import two_sided_quantile
 from .._estimation._public_maps import column_bounds
 from .._parameters import ArrayLike, Level, Positive, Probability, RandomState, validated
@@ -221,7 +222,7 @@ def private_off_policy_value(
     _check_shapes(target, actions, rewards, propensities)
     covered = least_propensity is not None and max_weight * least_propensity >= 1.0
     query = (ValueQuery if covered else FilledQuery)(low, high, float(max_weight))
-    budget = Budget(float(epsilon), float(delta))
+    budget = Budget(epsilon, delta)
     stream = open_stream("central", query, budget, 1, random_state, "private_off_policy_value")
     # The values are read after the charge.
     target, actions, rewards, propensities = map(floats, (target, actions, rewards, propensities))
@@ -290,5 +291,5 @@ def _weights(target: np.ndarray, actions: np.ndarray, propensities: np.ndarray) 
     else:
         index, valid = known_actions(actions, target.shape[1])
         played = np.where(valid, target[np.arange(len(actions)), index], 0.0)
-    with np.errstate(all="ignore"):
+    with unwarned():
         return (played / propensities)[:, None]

@@ -14,7 +14,7 @@ from .._linalg import ROUNDED
 from .._parameters import Estimand, IntervalMethod, Level, validated
 from .._printing import Exported, Table, aligned, installed, sentence
 from ..records import same_names
-from ._units import INTERCEPT, law_in_units, model_steps, named_note
+from ._units import INTERCEPT, last_step, law_in_units, named_note
 
 if TYPE_CHECKING:
     from .._contracts import Array
@@ -514,7 +514,7 @@ def inference(
     True
     """
     names, law, lists = law_in_units(model, estimand)
-    last = model_steps(model)[-1]
+    last = last_step(model)
     report = last.privacy_report_
     if report is None:
         return Inference(names, law, float(confidence_level), "")

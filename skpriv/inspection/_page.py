@@ -36,7 +36,7 @@ from ..privacy import learns_nothing
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
 from ._inference import Inference, inference
-from ._units import model_steps, named_note, public_widths, table_units
+from ._units import last_step, model_steps, named_note, public_widths, table_units
 
 if TYPE_CHECKING:
     from ..privacy import BudgetAccountant, PrivacyReport
@@ -77,7 +77,7 @@ _NOT_COVERED = (
 
 def _estimates(model: Any) -> Table | str:
     """Table of the estimates of a model whose coefficients have no law."""
-    last = model_steps(model)[-1]
+    last = last_step(model)
     if not hasattr(last, "coef_"):
         return "This model has no coefficients."
     try:
@@ -101,7 +101,7 @@ def shown_coefficients(model: Any, confidence_level: float) -> list[Any]:
     list
         The last item is an Inference, a Table or a str, or it prints curves.
     """
-    if model_steps(model)[-1].curve:
+    if last_step(model).curve:
         return [_Curves(model, confidence_level)]
     try:
         return [inference(model, confidence_level=confidence_level)]
@@ -146,7 +146,7 @@ def _sections(
     description: "Description | None" = None,
 ) -> dict[str, list[Any]]:
     """Contents of each section by its title: sentences, lists of them, tables and reports."""
-    last = model_steps(model)[-1]
+    last = last_step(model)
     report = last.privacy_report_
     unit = [sentence(report.persons), _GROUP] if report.persons else [_ONE_RECORD]
     strange = [
@@ -186,7 +186,7 @@ class _Curves(Exported):
     confidence_level: float
 
     def _head(self) -> Iterator[tuple[str, str]]:
-        last = model_steps(self.model)[-1]
+        last = last_step(self.model)
         report = last.privacy_report_
         yield "Estimand", last.interval_estimand
         yield f"{report.unit.capitalize()}s", f"{report.size:,}"
@@ -322,7 +322,7 @@ def release_page(
     sections = _sections(model, confidence_level, accountant, description)
     next(iter(sections.values())).append(_picture_html(model, confidence_level))
     head = title or _name(model)
-    report = model_steps(model)[-1].privacy_report_
+    report = last_step(model).privacy_report_
     body = "\n".join(
         f'<h2>{heading}</h2>\n<div class="scroll">{"".join(map(html, contents))}</div>'
         for heading, contents in sections.items()
@@ -383,7 +383,7 @@ def model_card(
     check_is_fitted(model)
     lines = [
         f"# Model card: {markdown_text(title or _name(model))}",
-        markdown_text(_summary(model_steps(model)[-1].privacy_report_)),
+        markdown_text(_summary(last_step(model).privacy_report_)),
     ]
     for heading, contents in _sections(model, confidence_level).items():
         lines += [f"## {heading}", *map(markdown, contents)]
@@ -393,7 +393,7 @@ def model_card(
 def _name(model: Any) -> str:
     """The estimator and its target."""
     target = schema_of(model).target
-    return type(model_steps(model)[-1]).__name__ + (f" of {target}" if target else "")
+    return type(last_step(model)).__name__ + (f" of {target}" if target else "")
 
 
 def meaning(report: "PrivacyReport") -> Iterator[str]:
@@ -481,7 +481,7 @@ def picture(model: Any, confidence_level: float) -> CoefficientDisplay | CurveDi
         None where there are estimates without intervals. Ratios are drawn where there are any.
     """
     target = schema_of(model).target
-    if model_steps(model)[-1].curve:
+    if last_step(model).curve:
         return CurveDisplay.from_estimator(
             model, confidence_level=confidence_level, target_name=target or "prediction"
         )

@@ -14,7 +14,7 @@ from .._parameters import Level, validated
 from .._printing import Exported, Table, aligned, installed, short_number
 from ._inference import Inference, inference
 from ._interval_display import confidence_interval
-from ._units import INTERCEPT, model_steps, weights_at
+from ._units import INTERCEPT, last_step, weights_at
 
 NOT_ROWS = "These rows are public and made up: their values are written beside the numbers."
 SHRUNK = (
@@ -124,7 +124,7 @@ def typical_predictions(
     ['x0=2', 'x0=8']
     """
     words, rows = _words_of(rows)
-    last = model_steps(model)[-1]
+    last = last_step(model)
     if is_classifier(model):
         *_, second = classes = last.classes_
         if len(classes) > 2:
@@ -197,7 +197,7 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
     model.predict(row)  # It refuses a row that does not fit the model.
     if found.law.classes:
         raise ValueError("model has more than two classes: marginal_effects is for two.")
-    last = model_steps(model)[-1]
+    last = last_step(model)
     at_row = weights_at(model, np.asarray(reaching_last(model, row), dtype=float))
     names = [name for name in found.names if name != INTERCEPT]
     before = np.tile(at_row, (len(names), 1))

@@ -42,6 +42,11 @@ def model_steps(model: Any) -> list[Any]:
     return steps
 
 
+def last_step(model: Any) -> Any:
+    """The estimator of a model: the last one of its `model_steps`."""
+    return model_steps(model)[-1]
+
+
 def named_note(model: Any) -> Any:
     """The note of a report, with the names that columns have before the regressor in a Pipeline.
 
@@ -53,7 +58,7 @@ def named_note(model: Any) -> Any:
     -------
     str or None
     """
-    last = model_steps(model)[-1]
+    last = last_step(model)
     note = last.privacy_report_.note
     if names_in(last) is None:
         with suppress(TypeError, AttributeError, ValueError):  # no note, step or names before it
@@ -95,7 +100,7 @@ def table_units(model: Any) -> tuple[list[str], np.ndarray, Any]:
         The intercept is last, if the regressor has one. Lists say of each column with levels what
         the reference level is, and which names belong to the others.
     """
-    last = model_steps(model)[-1]
+    last = last_step(model)
     names, step_map, _, lists = _passed(model_steps(model))
     # A step before the regressor may move the origin: then there is an intercept in any case.
     moved = step_map is not None

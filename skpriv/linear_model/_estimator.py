@@ -10,7 +10,7 @@ from .._estimation._oracle import Oracle
 from .._parameters import (
     Delta, Epsilon, PrivacyModel, RandomState, RowsOfPerson, attribute, parameters,
 )  # fmt: skip
-from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust
+from ..privacy import MODELS, Accounted, PrivacyReport, Trust
 from ._opening import persons_of
 from ._predictions import PredictsAtPoints
 
@@ -185,7 +185,7 @@ class PrivateEstimator(Accounted, Oracle):
     @property
     def _trust(self) -> Trust:
         """Who is trusted, by the parameters; asked nowhere else."""
-        return Trust.of(self.privacy, Budget(self.epsilon, self.delta))
+        return Trust.of(self.privacy, self._stated_budget)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, clone
 
 from .._estimation._intervals import check_level, two_sided_quantile
 from .._estimation._public_maps import column_bounds
-from .._linalg import CompensatedSum
+from .._linalg import CompensatedSum, unwarned
 from .._printing import Printed, Table, aligned, installed
 from .._stored import frozen, frozen_object
 from ..preprocessing import TableEncoder
@@ -290,7 +290,7 @@ class MadeUpRows(Rows):
         """Sum over as many rows as were asked for."""
         count = self.n if subset is None else len(subset)
         total = CompensatedSum(query.shape)
-        with np.errstate(all="ignore"):
+        with unwarned():
             total.add(query.sum(self._X, self._y) * (count / len(self._X)))
         return total
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._linalg import unwarned
 from .._estimation._links import StepLink
 from .._estimation._loop._law import FITTED
 from .._estimation._public_maps import RecordMap
@@ -78,7 +79,7 @@ class Start:
     before: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        with suppress(AttributeError, TypeError, ValueError), np.errstate(all="ignore"):
+        with suppress(AttributeError, TypeError, ValueError), unwarned():
             if self._is_sound():
                 return
         raise ValueError(DAMAGED_START)

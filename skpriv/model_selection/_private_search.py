@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from .._linalg import unwarned
 from .._compat import HasMethods, fit_context, pipeline_steps, safe_indexing
 from .._parameters import ArrayLike, Count, Epsilon, Level, RandomState, parameters
 from .._progress import progress
@@ -184,7 +185,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         for params in self.candidates_:  # A parameter may be a step.
             check_covered(clone(self.estimator).set_params(**params), X)
         bounds = target_bounds(self.estimator, self.bounds_y)
-        plan = _Plan(clone(self.estimator), prefix, Budget(self.epsilon, self.delta))
+        plan = _Plan(clone(self.estimator), prefix, self._stated_budget)
         with self._accounting():  # in the process where it was pickled, too
             charge(plan.cost(1.0), type(self).__name__)
         target = finite_numbers(y, "y").reshape(-1)
@@ -339,7 +340,7 @@ class _Plan:
             },
         )
         # A warning of a step of scikit-learn, such as of an overflow, would tell of a value
-        with prepaid(self.cost(part), self.currency), np.errstate(all="ignore"):
+        with prepaid(self.cost(part), self.currency), unwarned():
             try:
                 return estimator.fit(X, y)
             except SkprivError:

@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimation._cells import placed
-from .._linalg import FLOAT_STEP
+from .._linalg import FLOAT_STEP, unwarned
 from .._parameters import attribute, parameters
 from .._stored import frozen, stored
 from ..records import present_names, same_names
@@ -397,7 +397,7 @@ class _Bounded:
         first = arguments[0]
         last = arguments[-1]
         ends = [(one.low, one.high) for one in arguments]
-        with np.errstate(all="ignore"):
+        with unwarned():
             corners = np.array(list(starmap(function, product(*ends))))
             values = function(*(one.values for one in arguments))
         power = last.low if function is np.power else 1.0

@@ -21,7 +21,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.sparse import csr_matrix, issparse
 
-from .._linalg import BLOCK_ENTRIES, CompensatedSum, after_fork, one_blas_thread
+from .._linalg import BLOCK_ENTRIES, CompensatedSum, after_fork, one_blas_thread, unwarned
 from .._progress import progress
 from ._dtypes import refuse_no_numbers
 from ._subset import BATCH_ROWS, SeededOrder, Subset
@@ -187,7 +187,7 @@ def _even(count: int, longest: int) -> int:
 def added(shape: tuple[int, ...], terms: Iterable[np.ndarray]) -> CompensatedSum:
     """Sum of arrays with its correction, in silence: a warning would tell of a value."""
     total = CompensatedSum(shape)
-    with np.errstate(all="ignore"):
+    with unwarned():
         for term in terms:
             total.add(term)
     return total
@@ -320,7 +320,7 @@ class Rows(ABC):
             chunk_length = min(chunk_length, max(64, BLOCK_ENTRIES // entries))
         for piece in self.pieces(chunk_length, subset, False):
             X, y = piece()
-            with np.errstate(all="ignore"):
+            with unwarned():
                 result = function(X, y)
             yield result
 
@@ -330,7 +330,7 @@ class Rows(ABC):
         For what is no sum, such as a triangular factor. ``merge`` must be associative, since parts
         of the rows may be merged where they are; what it returns must not grow with the rows.
         """
-        with np.errstate(all="ignore"):
+        with unwarned():
             return reduce(merge, self.each(function), start)
 
     def check(self, refuse: bool = True) -> None:
@@ -642,7 +642,7 @@ class WeightedRows(Rows):
     ) -> tuple[np.ndarray, np.ndarray]:
         X, y = rows()
         _, weight = weights()
-        with np.errstate(all="ignore"):
+        with unwarned():
             part = np.nan_to_num((weight / self.largest).clip(0.0, 1.0), nan=0.0)
             root = np.sqrt(part)
             return np.column_stack([X, root]), root * self._scaled(y)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._linalg import unwarned
 from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, ChunkRows, Rows, Summed, added, in_threads
 from ._subset import Subset
 
@@ -208,7 +209,7 @@ class PersonRows(Rows):
             y = y[keep]
         starts = np.append(0, np.cumsum(size[size > 0]))
         if self._change is not None and len(y):
-            with np.errstate(all="ignore"):
+            with unwarned():
                 X, y = self._change(X, y, starts)
         return X, y, starts
 

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from .._contracts import Shaped, Typed
-from .._linalg import after_fork
+from .._linalg import after_fork, unwarned
 from .._stored import frozen
 from ..exceptions import InvalidValues
 
@@ -107,7 +107,7 @@ def silence(now: bool = True) -> Iterator[None]:
             warnings.simplefilter("ignore", _Unheard)  # before all filters that were set since
         if not isinstance(sys.unraisablehook, _Uncaught):
             sys.unraisablehook = _Uncaught(sys.unraisablehook)
-        with np.errstate(all="ignore"):
+        with unwarned():
             yield
     finally:
         _here.silent = before

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import lapack
 
+from ..._linalg import unwarned
 from ..._stored import frozen_object, stored
 from ...privacy import ROUNDING, Answer, Query
 from .._intervals import USUAL_QUANTILE
@@ -47,7 +48,7 @@ class ResidualMeanQuery(Query):
         """Exact sums over a chunk of rows."""
         r, roots = scaled_targets(self.row_map, self.target_map, X, y, self.link.low)
         fit = self.row_map.along(X, self.theta)
-        with np.errstate(all="ignore"):
+        with unwarned():
             residual = (r - self.link.mean(self.location + fit)) / self.limit
             terms = roots**2 * self.terms(residual.clip(-1.0, 1.0), fit)
         return np.nansum(terms, axis=1)

@@ -331,8 +331,10 @@ class LoopFit(Released):
             fit = self if fitted else self.textbook
             kind = FITTED if self.link.linear else FUNCTION
             law = fit.law(kind if fitted else LEAST_SQUARES)
-            levels = origin.reshape(np.size(self.location), -1)[:, -1]
-            levels[...] = maps.centre + maps.radius * self.location
+            # The location is in the intercept of each linear part
+            origin.reshape(np.size(self.location), -1)[:, -1] = (
+                maps.centre + maps.radius * self.location
+            )
             corners = None
             if rows.half_ranges is not None and self.link.linear and self.last.slope_scale:
                 corners = rows.half_ranges, rows.constant

@@ -272,7 +272,14 @@ class LoopSource(LawSource):
         points = theta @ self.W.T
         sampling, privacy = (self.radius**2 * part for part in self.law.covariances(points))
         resolved = self.law.resolved(points)
-        largest = self.radius * self._largest_in_bounds(theta)
+        # For features z in half-ranges from their middles a line m + b0 + b'z that stays in the
+        # bounds of the target has |b0| + |b|_1 at most 1 + |m|, so that a weighted sum of these is
+        # that times the largest weight. It is added as a standard deviation, since least-squares
+        # lines may leave the bounds in corners without rows.
+        largest = np.full(len(points), np.inf)
+        if self.corners is not None:
+            weights = np.column_stack([theta @ corner.T for corner in self.corners])
+            largest = self.radius * (self.level * abs(weights).max(axis=1))
         bounded = ~resolved & np.isfinite(largest)
         privacy[bounded, bounded] += largest[bounded] ** 2
         in_cells = ~self.law.across_cells(points)
@@ -291,16 +298,3 @@ class LoopSource(LawSource):
             reasons,
             bounded,
         )
-
-    def _largest_in_bounds(self, matrix: np.ndarray) -> "Array":
-        """Largest coefficients of a line that stays in the bounds of the target, or infinity.
-
-        For features z in half-ranges from their middles a line m + b0 + b'z has |b0| + |b|_1 at
-        most 1 + |m| then, so that a weighted sum of these is that times the largest weight. It is
-        added as a standard deviation, since least-squares lines may leave the bounds in corners
-        without rows.
-        """
-        if self.corners is None:
-            return np.full(len(matrix), np.inf)
-        weights = np.column_stack([matrix @ corner.T for corner in self.corners])
-        return self.level * abs(weights).max(axis=1)

@@ -233,8 +233,7 @@ def line_query(
         far = FarRows(gram, scale, log(max(longest_row / FAR_LENGTH, 1.0)))
         learnt *= 0.75
         shapes = far.shorter(*noisy_slope, rules.length)
-    identity = np.eye(len(point))
-    queries = [(query, identity), *((_turned(query, shape), shape) for shape in shapes)]
+    queries = [(query, np.eye(len(point))), *((_turned(query, shape), shape) for shape in shapes)]
     shares = learnt / len(queries), (1.0 - LEARNT) * rules.line
     choices = []
     for turned, shorter in queries:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._linalg import (
-    SQRT2, add_gram, one_blas_thread, quadratic_forms, row_norms, unvech, vech,
+    SQRT2, add_gram, one_blas_thread, quadratic_forms, row_norms, unvech, unwarned,
+    vech,
 )  # fmt: skip
 from ..._stored import frozen_object, set_state
 from ...privacy import ROUNDING, Answer, GaussianNoise, Query
@@ -28,7 +29,7 @@ def _line_scores(block: Scores) -> tuple[np.ndarray, np.ndarray]:
 
     Both e and the residual c were shortened, so that their product is divided by the square.
     """
-    with np.errstate(all="ignore"):
+    with unwarned():
         factors = block.residuals / block.factors**2
     # A value that is not a number counts as 0, and squares do not overflow. Each record is clipped,
     # whatever the others are: that the sum of a block is finite says nothing of a single one.

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, one_blas_thread, trace_of, unvech, vech
+from ..._linalg import (
+    RELATIVE_ZERO,
+    SQRT2,
+    add_gram,
+    one_blas_thread,
+    trace_of,
+    unvech,
+    unwarned,
+    vech,
+)
 from ..._stored import frozen_object, set_state, stored
 from ...privacy import ROUNDING, Answer, Query
 from .._links import IDENTITY, StepLink
@@ -192,7 +201,7 @@ class ScoreQuery(JointScores, Query):
             r, roots = scaled_targets(self.whitened.row_map, self.target_map, X, y, self.link.low)
         for block, e, weights, lengths, factors in self.whitened.blocks(X):
             eta = e @ self.point
-            with one_blas_thread.vector_turn, np.errstate(all="ignore"):
+            with one_blas_thread.vector_turn, unwarned():
                 eta /= weights  # which may be 0
                 eta += self.location
                 residual, h = self.residuals(eta, r[block], roots[block], weights, factors)

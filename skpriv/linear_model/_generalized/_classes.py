@@ -12,7 +12,7 @@ from ..._estimation._intervals import two_sided_quantile
 from ..._estimation._links import Logit
 from ..._estimation._persons import JointScores, PersonScores
 from ..._estimation._targets import LEAST_RATE, Location, OfTargets, best_linear, scaled_targets
-from ..._linalg import SQRT2, blocks_of, kronecker_sums, pair_products, vech, vech_size
+from ..._linalg import SQRT2, blocks_of, kronecker_sums, pair_products, unwarned, vech, vech_size
 from ..._stored import frozen, frozen_object, stored
 from ...privacy import ROUNDING, Query
 
@@ -310,7 +310,7 @@ class ClassScoreQuery(JointScores, Query):
                 factors = w[part]
                 label = code[block][part]
                 root = roots[block][part]
-                with np.errstate(all="ignore"):
+                with unwarned():
                     eta = self.location[:, None] + np.dot(QB, e) / factors
                     has_class = np.isfinite(label) & np.isfinite(eta.sum(axis=0))
                     eta = np.where(np.isfinite(eta), eta, 0.0)
