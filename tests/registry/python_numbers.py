@@ -196,9 +196,8 @@ def _device(number):
 
 
 def _ledger(number):
-    person = "patient", number(9)
     aside = number(0.5), number(0.125)
-    ledger = BudgetAccountant(number(4.0), number(0.25), unit=person, set_aside=aside)
+    ledger = BudgetAccountant(number(4.0), number(0.25), unit=("patient", 9), set_aside=aside)
     return str(ledger.remaining), ledger.unit
 
 

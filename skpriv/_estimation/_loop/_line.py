@@ -303,8 +303,13 @@ def with_line(
     """The equation of a step and the `Line` at the same point, in one pass over the records if both
     have the same coordinates.
     """
-    fields = step.whitened, step.target_map, step.location, step.point
-    query, shorter, far = line_query(session, fields, step.limit, rules, noisy_slope)
+    query, shorter, far = line_query(
+        session,
+        (step.whitened, step.target_map, step.location, step.point),
+        step.limit,
+        rules,
+        noisy_slope,
+    )
     own = (1.0 - LEARNT) * rules.line
     if query.whitened is step.whitened:
         both = StepAndLineQuery(step, query, (share, own))

@@ -18,9 +18,8 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cached_property
 from math import inf, isinf, sqrt
-from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._sqlite import Database, legible
 from ..._stored import frozen
@@ -37,9 +36,8 @@ def unit_text(unit: Any) -> str:
     match value:
         case "row":
             return "row"
-        case (str() as column, SupportsIndex() as largest) if largest is not True:
-            if index(largest) >= 1:
-                return f"{column}:{index(largest)}"
+        case (str() as column, int() as largest) if largest >= 1 and largest is not True:
+            return f"{column}:{largest}"
     raise ValueError(
         f"unit={unit!r} must be 'row', or the column that says whose row it is and the most "
         "rows of a person that are used, such as ('patient', 9)."
