@@ -110,6 +110,23 @@ def test_a_step_and_the_line_are_the_same_in_one_pass(limit, most_excess):
     assert len(np.unique([one.n for one in found])) == 1
 
 
+@pytest.mark.parametrize("shorter", [np.eye(2), np.diag([0.5, 0.25])])
+def test_a_line_has_the_same_equation_in_coordinates_of_its_own(monkeypatch, shorter):
+    """It is asked beside the step where both have the same coordinates, and else after it."""
+    X, y = _rows()
+    step = ScoreQuery(*MAPS, 0.6, sandwich=True)
+    query = LineScoreQuery(*MAPS, 10.0)
+    if shorter[0, 0] < 1.0:
+        query = _line._turned(query, shorter)
+    monkeypatch.setattr(_line, "line_query", lambda *given: (query, shorter, None))
+    rules = replace(Rules.of(4000, 2, 1e4), line=1.0)
+    last, line = _line.with_line(_Session(X, y), step, 0.5, rules, (np.eye(2), 0.0))
+    u = X @ WHITENED.W.T * y[:, None]
+    np.testing.assert_allclose(line.equation.moment, u.mean(axis=0))
+    np.testing.assert_allclose(line.equation.residual_gram, u.T @ u / len(u))
+    np.testing.assert_allclose(last.moment, 0.6 * step.sum(X, y)[:2] / len(X))
+
+
 def test_of_long_scores_the_directions_are_summed():
     """With the root of the mean excess, which is put back of each: see the test of its errors."""
     X, y = _rows()
