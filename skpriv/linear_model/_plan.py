@@ -387,7 +387,7 @@ class _Imagined:
         found = [self._rehearsed(n, estimand, seed) for seed in seeds]
         with catch_warnings(action="ignore"):  # of columns without a number
             errors, sampling = np.median([pair for pair, _ in found], axis=0)
-            if estimand in ("least_squares", "likelihood"):
+            if estimand != "fitted":
                 noise = np.maximum(errors**2 - sampling**2, 0.0)
                 errors = np.sqrt(sampling**2 + FAR_ROWS**2 * noise)
         return Rehearsal(errors, sampling, found[0][1].privacy_report_)

@@ -110,10 +110,11 @@ class Line(NamedTuple):
 
         Let B be the mean of the directions of scores that are longer than T, and h T the mean of
         what they are longer. Shortening takes away h T B if lengths do not depend on directions
-        there, and w h T B is added, with PUT_BACK for w. If that is 0, the moment has one error
-        by it in each of p directions: an equal part of a vector that is no longer than `missed`, or
-        what hidden records lack there, if that is more. It is not added, since `missed` has a
-        deviation of the noise of counts in it, which hides records, too. Else the moment has three.
+        there, and w h T B is added, with PUT_BACK for w. If that is 0, a vector is missing that is
+        no longer than `missed`. Its square is along the moment, as far as noise does not explain
+        the square of that, and the rest in equal parts in p directions, or what hidden records lack
+        there, if that is more. It is not added, since `missed` has a deviation of the noise of
+        counts in it, which hides records, too. Else the moment has three errors.
         The noise of B counts as that of the moment. The error of h, which follows from noisy
         counts, is along B. And lengths may depend on directions: then a vector is missing that is
         no longer than the mean distance of lengths from w of their mean, `missed`. Its direction is
@@ -140,8 +141,8 @@ class Line(NamedTuple):
         """
         means, scales = query.named(answer.mean, answer.mean_scale)
         p = len(query.point)
-        scale = scales.get("beyond", 0.0)
-        beyond = means.get("beyond", np.zeros(p))
+        scale = scales.get("beyond", scales["moment"])
+        beyond = means.get("beyond", means["moment"])
         square = max(beyond @ beyond, 1e-300)
         seen = max(1.0 - query.link.linear * p * scale**2 / square, 0.0)
         back = np.linalg.inv(shorter)
@@ -165,11 +166,10 @@ class Line(NamedTuple):
         )
         along = sqrt(seen) * query.along * beyond
         if not query.mean_excess:
+            along = sqrt(seen / square) * query.missed * beyond
             slope, slope_scale = noisy_slope
-            turned, hidden = query.hidden_scores(
-                shorter @ slope @ shorter, slope_scale, scales["moment"] / query.limit, answer.n
-            )
-            across = turned * np.maximum(hidden, across)
+            turned, hidden = query.hidden_scores(shorter @ slope @ shorter, slope_scale, answer.n)
+            across = turned * np.maximum(hidden, sqrt(1.0 - seen) * across)
         return cls(equation, along, across, far, shorter)
 
 
@@ -289,6 +289,7 @@ def _shortened(
         mean_excess=mean_excess,
         along=along,
         missed=missed,
+        uncounted=counts.mean_scale,
     )
     return query, error
 

@@ -33,8 +33,7 @@ def _line_scores(block: Scores) -> tuple[np.ndarray, np.ndarray]:
         factors = block.residuals / block.factors**2
     # A value that is not a number counts as 0, and squares do not overflow. Each record is clipped,
     # whatever the others are: that the sum of a block is finite says nothing of a single one.
-    factors = factors.clip(-1e100, 1e100)
-    factors[np.isnan(factors)] = 0.0
+    factors = np.nan_to_num(factors.clip(-1e100, 1e100))
     return factors, np.abs(factors) * block.lengths
 
 
@@ -69,12 +68,15 @@ class LineScoreQuery(ScoreQuery):
         It is what shortening takes away, one deviation long, where w is 0.
     put_back : float
         w.
+    uncounted : float
+        The part of the records that the noise of a count of lengths hides.
     """
 
     mean_excess: float = 0.5
     along: float = 0.0
     missed: float = 0.0
     put_back: float = 1.0
+    uncounted: float = 0.0
     name = "scores of the line"
 
     def residuals(
@@ -99,16 +101,16 @@ class LineScoreQuery(ScoreQuery):
         set_state(self, weights=weights, sensitivity=2.0 * sqrt(1.0 + self.mean_excess) * ROUNDING)
 
     def hidden_scores(
-        self, slope: np.ndarray, scale: float, share: float, n: "Scalar"
+        self, slope: np.ndarray, scale: float, n: "Scalar"
     ) -> tuple[np.ndarray, np.ndarray]:
         """Directions of long rows, and what the mean of scores lacks by records hidden there.
 
         Along a principal direction of the whitening a row may have any length l that its bounds
         allow and with which its score u is longer than T, with equal chances of the logarithm, and
         any target of its range. There are L / u of them for the longest score L, as many as the
-        slowest law of tails has. They have a part of the slope d, too: of the step by k records
-        d / (d + k l^2 / n) is left. A level without rows has a direction of its own, and makes no
-        score longer along others.
+        slowest law of tails has, and no more than noise hides of a count. They have a part of the
+        slope d, too: of the step by k records d / (d + k l^2 / n) is left. A level without rows has
+        a direction of its own, and makes no score longer along others.
 
         Parameters
         ----------
@@ -116,8 +118,6 @@ class LineScoreQuery(ScoreQuery):
             The slope of the line without these records.
         scale : float
             The scale of its noise: d is no less along any direction.
-        share : float
-            The part of the records whose shortened scores the noise of the moment may hide.
         n : float
 
         Returns
@@ -130,14 +130,14 @@ class LineScoreQuery(ScoreQuery):
         rows = np.abs([*map(self.whitened.row_map.span, directions.T @ W)]).max(axis=1)
         bend = (self.point @ directions) ** 2
         even = 1.0 / 3.0 + self.location**2  # the mean square of targets, from the location
-        least = 2.0 * self.limit**2 / (even + np.sqrt(even**2 + 4.0 * bend * self.limit**2))
-        lengths = np.geomspace(np.sqrt(least), rows, 100)
+        lengths = np.geomspace(1e-9 * rows, rows, 2000)
         scores = lengths * np.sqrt(even + bend * lengths**2)
-        records = np.minimum(scores[-1] / scores / n, share)
+        records = np.minimum(scores[-1] / scores / n, self.uncounted)
         own = np.maximum(quadratic_forms(directions.T, slope), scale)
         missing = records * np.maximum(scores - self.limit, 0.0)
         missing /= 1.0 + records * lengths**2 / own
-        return directions, np.sqrt(np.mean(missing**2, axis=0))
+        longer = np.maximum((scores > self.limit).sum(axis=0), 1)
+        return directions, row_norms(missing.T) / np.sqrt(longer)
 
     def sum(self, X: Any, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows, each of which is a record."""
