@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from ._score import ScoreEquation
 
 
-def denoised_gram(
-    gram: np.ndarray, scale: float
-) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
+def denoised_gram(gram: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray, float]:
     """Eigenvalues and eigenvectors of an estimate of a symmetric matrix from a noisy one.
 
     The estimate is the mean of two others. James and Stein's shrinks towards the multiple of I with
@@ -44,14 +42,14 @@ def denoised_gram(
 
     Returns
     -------
-    (values, vectors, weight, noisy)
+    (values, vectors, weight)
         No eigenvalue of the estimate is negative. The weight, in [0, 1], is that of the noisy
-        matrix in James and Stein's estimate, and the last are the eigenvalues of that matrix.
+        matrix in James and Stein's estimate.
     """
     p = len(gram)
     values, vectors = np.linalg.eigh(gram)  # both estimates keep the eigenvectors
     if not scale:
-        return np.maximum(values, 0.0), vectors, 1.0, values
+        return np.maximum(values, 0.0), vectors, 1.0
     trace = values.sum()
     level = max(trace / p, scale / sqrt(p))
     away = values - level
@@ -59,13 +57,13 @@ def denoised_gram(
     weight = max(0.0, 1.0 - noise / max(away @ away, 1e-300))
     first = weight * away + level
     if p == 1:
-        return np.maximum(first, 0.0), vectors, weight, values
+        return np.maximum(first, 0.0), vectors, weight
     # The semicircle of the noise has the variance p scale^2 / 2
     gaps = values[:, None] - values
     attraction = (gaps / (gaps**2 + 2.0 * scale**2)).sum(axis=1)  # Hilbert transform, times p
     second = np.maximum(values - scale**2 * attraction, 0.0)
     second *= max(trace, scale * sqrt(p)) / max(second.sum(), 1e-300)
-    return np.maximum(0.5 * (first + second), 0.0), vectors, weight, values
+    return np.maximum(0.5 * (first + second), 0.0), vectors, weight
 
 
 def prior_model(
@@ -175,7 +173,7 @@ class Pool:
     size : int
         Length of b.
     deviation : float
-        Standard deviation of the target; its square bounds the mean square of a least-squares fit.
+        Standard deviation of the target.
     priors : list of ndarray of shape (p, p)
         Shapes of the prior of b, see :func:`posterior_mean`.
     odds : ndarray of shape (n_priors,)
@@ -238,7 +236,6 @@ class Pool:
         self._numbers = np.empty((0, 3))
         self._slopes: list[np.ndarray] = []
         self._noisy_slope: Any = 0.0
-        self._largest_square = deviation**2
         self._length = length
         self.b = np.zeros(size)
         self.variance = min(deviation**2, 1.0)
@@ -250,14 +247,12 @@ class Pool:
     def begin(self, b: np.ndarray, like_start: Any) -> None:
         """Shrink the posterior towards this b as well as towards 0.
 
-        If like records were asked, it is shrunk towards this b alone, at which the steps begin. The
-        target of new records may vary more, so only its range bounds its deviation.
+        If like records were asked, it is shrunk towards this b alone, at which the steps begin.
         """
         self._origins = np.stack([b] if like_start else [self.b, b])
         if like_start:
             self.b = b
             self.variance = like_start.variance
-            self._largest_square = 1.0
 
     def add(self, equation: "ScoreEquation") -> None:
         """Solve again with one more equation."""
@@ -266,8 +261,6 @@ class Pool:
         numbers = equation.n, equation.moment_scale, equation.slope_scale
         self._pairs = np.concatenate([self._pairs, [(equation.point, equation.moment)]])
         self._numbers = np.concatenate([self._numbers, [numbers]])
-        if first:  # this one was asked at b = 0
-            self._largest_square = max(self._largest_square, self.variance)
         if not self._gram:
             self._average_slopes(equation.slope)
         elif first:  # later clips are the same number of deviations
@@ -303,11 +296,8 @@ class Pool:
             self._noisy_slope = np.tensordot(weights, self._slopes, 1)
         self._decompose(*denoised_gram(self._noisy_slope, self.scale))
 
-    def _decompose(
-        self, values: np.ndarray, vectors: np.ndarray, _: float, noisy_values: np.ndarray
-    ) -> None:
+    def _decompose(self, values: np.ndarray, vectors: np.ndarray, _: float) -> None:
         """Take up the slope that `denoised_gram` found."""
-        self._noisy_values = noisy_values
         self._spectrum: Any = values, vectors
         self.slope: np.ndarray = (vectors * values) @ vectors.T
         if not self._link.linear:
@@ -361,9 +351,6 @@ class Pool:
             b = posterior_mean(
                 moments, origins, self.noise, self._model[1], self._variances, self._odds
             )
-            if linear:
-                largest = max(b**2 @ values, b**2 @ self._noisy_values, self._largest_square)
-                b *= sqrt(self._largest_square / largest)
             self.b = vectors @ b
             if not linear:
                 self.b = start + self._shortened(self.b - start)
@@ -503,7 +490,7 @@ def _next_whitening(
     p = len(W)
     if to_even is not None:
         gram = with_least_mass(gram, W @ to_even, guarded)
-    values, vectors, weight, _ = denoised_gram(gram, scale)
+    values, vectors, weight = denoised_gram(gram, scale)
     ridge = weight * scale * sqrt(0.5 * p)  # half of the operator norm of such noise
     values = np.maximum(values + ridge, max(weight * scale, 1e-14 * values.max()))
     root = vectors * values**-0.25  # of a matrix and itself BLAS computes one half

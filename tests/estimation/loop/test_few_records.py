@@ -28,7 +28,7 @@ def test_leading_directions_of_a_noisy_gram_matrix_are_not_divided_like_the_othe
     along = {name: [] for name in ("shrunk", "denoised", "true")}
     for _ in range(5):
         noisy = gram + scale * goe(rng, p)
-        values, vectors, weight, _ = denoised_gram(noisy, scale)
+        values, vectors, weight = denoised_gram(noisy, scale)
         even = noisy.trace() / p * np.eye(p)
         found = weight * (noisy - even) + even, (vectors * values) @ vectors.T, gram
         for name, matrix in zip(along, found, strict=True):
@@ -54,7 +54,7 @@ def test_a_gram_matrix_without_noise_is_itself(p):
     rows = np.random.RandomState(p).normal(size=(50, p))
     gram = rows.T @ rows / 50.0
     for scale, most in (0.0, 1e-12), (1e-9, 1e-7):
-        values, vectors, _, _ = denoised_gram(gram, scale)
+        values, vectors, _ = denoised_gram(gram, scale)
         np.testing.assert_allclose((vectors * values) @ vectors.T, gram, rtol=1e-9, atol=most)
     assert denoised_gram(gram, 10.0)[0].min() >= 0.0
 
