@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions, names_in
+from .._estimation._loop._start import Start
 from .._estimation._intervals import check_level, inside_bounds, two_sided_quantile
 from .._estimation._loop._steps import effective_records_of
 from .._estimation._public_maps import PublicRows, RecordMap, TargetMap
@@ -24,7 +25,6 @@ from ..records import floats
 from ._by_steps import FitsBySteps
 from ._opening import best_reports, column_of, public_bounds, public_ranges, public_rows
 from ._prediction_intervals import PredictionIntervals
-from ._start import Start
 import itertools
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import names_in
 from .._estimation._links import IDENTITY, StepLink
 from .._estimation._loop._exact import fit_exactly
+from .._estimation._loop._start import Start
 from .._estimation._loop._steps import fit_rows, public_rules
 from .._estimation._public_maps import PublicTargets, RecordMap
 from .._estimation._released import NOTHING
@@ -25,7 +26,6 @@ from ._estimator import FitsPersons, PrivateEstimator, Spec
 from ._opening import hold_out, open_fit, public_bounds, public_guess, weighted_rows
 from ._plan import Plan, plan_of
 from ._predictions import AsymptoticIntervals
-from ._start import Start
 
 if TYPE_CHECKING:
     from ..records import Rows

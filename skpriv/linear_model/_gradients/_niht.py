@@ -29,7 +29,7 @@ from ..._stored import frozen_object, stored
 from ...exceptions import PrivacyError
 from ...privacy import ROUNDING, InnerSum, Procedure, Query, models_that
 from ...records import canonical
-from .._start import LARGEST_OF_START
+from ..._estimation._loop._start import LARGEST_OF_START
 from .._estimator import Spec
 from .._opening import hold_out, open_fit, scaled_rows
 from .._prediction_intervals import PredictionIntervals

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._linalg import unwarned
-from .._estimation._links import StepLink
-from .._estimation._loop._law import FITTED
-from .._estimation._public_maps import RecordMap
-from .._estimation._targets import Location
-from .._stored import frozen_object, stored
+from ..._linalg import unwarned
+from ..._stored import frozen_object, renamed, stored
+from .._links import StepLink
+from .._public_maps import RecordMap
+from .._targets import Location
+from ._law import FITTED
 
 if TYPE_CHECKING:
-    from .._estimation._loop._fit import LoopFit
+    from ._fit import LoopFit
 
 # Rows are at most 1 long in their units, so that products of rows with numbers up to this one,
 # their squares and sums are finite: no record can turn a sum of all into NaN.
@@ -133,3 +133,6 @@ class Start:
             words,
             before=tuple(before),
         )
+
+
+renamed(Start, "linear_model.Start")
