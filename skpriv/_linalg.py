@@ -320,6 +320,24 @@ one_blas_thread = _OneThread()
 after_fork(one_blas_thread.forget)
 
 
+def check_memory(numbers: int) -> None:
+    """Refuse work on so many numbers, which are public, where this machine has no memory for them.
+
+    It is asked before a charge, which would buy a failure.
+
+    Raises
+    ------
+    MemoryError
+    """
+    try:
+        np.empty(numbers)  # it is given back at once, and no page was touched
+    except MemoryError:
+        raise MemoryError(
+            "this needs more memory than this machine has. Nothing was charged: use fewer "
+            "features, classes or actions."
+        ) from None
+
+
 class CompensatedSum:
     """Sum of arrays that also adds up the rounding error of each addition, and corrects for it.
 

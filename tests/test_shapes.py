@@ -1,12 +1,18 @@
 """A shape that is found by evaluation is not public: nothing is computed before a charge."""
 
+import re
+
 import numpy as np
 import pytest
-from registry.door_makers import DOORS, SIMULATED, prepare
+from registry.door_makers import DOORS, POLICIES, SIMULATED, prepare
 from registry.doors import RELEASES, releases, wanted
+from registry.estimators import NOISY, bounded, targets
 from registry.spies import SPIES
 
 from skpriv import BudgetAccountant
+from skpriv.linear_model import (
+    AdditiveRegressor, IHTRegressor, ImproperSGDRegressor, LogisticRegression,
+)  # fmt: skip
 
 AUDITS = ("worst_pairs", "lower_bound", "replay")  # of rows that are made up
 SERVICES = ("Loop",)  # they read what an application sends them, before there is a policy
@@ -74,3 +80,67 @@ def test_nothing_is_computed_before_the_charge(name, argument, kind):
     assert not early
     # A refusal comes first, and is free of charge; a policy has been charged when it acted
     assert error is None or not charges or name.endswith(".update") or name == "act", error
+
+
+WIDE = 4_000  # features, of whose products a fit has more than a gigabyte
+OF_SUMS = ("LinUCB", "LinSquareCB", "OnlineLinUCB")
+
+
+@pytest.fixture
+def small_machine(monkeypatch):
+    """No array has a gigabyte."""
+    empty = np.empty
+
+    def limited(shape, *args, **options):
+        if np.prod(shape, dtype=float) > 2.0**27:
+            raise MemoryError("Unable to allocate it")
+        return empty(shape, *args, **options)
+
+    monkeypatch.setattr(np, "empty", limited)
+
+
+def refused(call):
+    """Whether a call ended for want of memory; then nothing was charged, and it says so."""
+    with BudgetAccountant(1e6, 0.5, set_aside=(10.0, 0.1)) as accountant:
+        try:
+            call()
+        except MemoryError as error:
+            assert re.search("charged.*fewer features", str(error))
+            assert not accountant.charges
+            return True
+    return False
+
+
+@pytest.mark.usefixtures("small_machine")
+@pytest.mark.filterwarnings("ignore::skpriv.exceptions.PrivacyWarning")  # of few records
+@pytest.mark.parametrize("Estimator, privacy", [
+    # Curves choose their knots by the noise of reports, which takes minutes for so many
+    pair for pair in NOISY if pair[0] is not AdditiveRegressor or pair[1] == "central"
+])  # fmt: skip
+def test_what_a_machine_has_no_memory_for_is_refused_before_a_charge(Estimator, privacy):
+    """By the number of features, which is public; vectors of them are no matter."""
+    X = np.broadcast_to(np.zeros(1), (400, WIDE))
+    y = targets(Estimator, np.zeros(400))
+    model = bounded(Estimator, epsilon=1.0, delta=1e-6, privacy=privacy)
+    if "instruments" in model.get_params():
+        model.set_params(instruments=[0], endogenous=[1])
+    vectors = Estimator in (IHTRegressor, ImproperSGDRegressor)
+    assert refused(lambda: model.fit(X, y)) is not vectors
+
+
+@pytest.mark.usefixtures("small_machine")
+def test_classes_count_as_well_as_features():
+    model = LogisticRegression(classes=list(range(11)), data_norm=1.0)
+    wide = np.zeros((40, WIDE // 10))
+    assert refused(lambda: model.fit(wide, np.zeros(40)))
+
+
+@pytest.mark.usefixtures("small_machine")
+@pytest.mark.parametrize("name", sorted(set(POLICIES) - {"BanditCombiner"}))  # it has several
+def test_so_is_a_policy_with_too_many_weights(name):
+    wide = np.zeros((1, 2, WIDE))
+    assert refused(lambda: POLICIES[name]().act(wide)) is (name in OF_SUMS)
+    if "shared" in POLICIES[name]().get_params():
+        own = POLICIES[name]().set_params(shared=False, n_actions=5_000)
+        assert refused(lambda: own.act(np.zeros((1, 9))))
+        assert refused(lambda: own.update(np.zeros((1, 9)), [0], [0.0]))

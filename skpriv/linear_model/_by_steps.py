@@ -98,7 +98,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
             start = self._start(records, maps, link, channel, plain)
         self._begun_at = start.chain if start else ()
         usual = public_guess(self, maps)
-        session = open_fit(self, records, channel, groups=groups)
+        session = open_fit(self, records, channel, groups=groups, parts=link.parts)
         del records  # only the session has the data now
         session, held_out = hold_out(self, session)
         maps = replace(maps, row_map=self._row_map_of(session, maps.row_map, channel))

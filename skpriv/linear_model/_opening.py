@@ -27,6 +27,7 @@ from .._estimation._public_maps import (
     column_bounds,
 )
 from .._estimation._reports import best_channel, effective_by_channel
+from .._linalg import check_memory
 from .._printing import first_names
 from .._stored import frozen_object
 from ..exceptions import PrivacyError
@@ -318,9 +319,13 @@ def best_reports(
     """
     channel = channel_of(model, size, rows)
     trust = model._trust
-    if model.channel != "auto" or channel == "gaussian" or rows.on_devices:
-        return channel
-    if model.bounds_X is None or not (trust.can.amplifies and trust.budget.mu > 0.0):
+    if (
+        model.channel != "auto"
+        or channel == "gaussian"
+        or rows.on_devices
+        or model.bounds_X is None
+        or not (trust.can.amplifies and trust.budget.mu > 0.0)
+    ):
         return channel
     effective = effective_by_channel(trust.can, size, trust.budget, rows.n)
     lengths = {name: size_of(many) if size_of else size for name, many in effective.items()}
@@ -338,6 +343,7 @@ def open_fit(
     smallest_share: float = 1.0,
     groups: Groups | None = None,
     currency: str = "gdp",
+    parts: int = 1,
 ) -> "Session":
     """Open the session: the whole budget is charged, and then values are looked at.
 
@@ -354,7 +360,11 @@ def open_fit(
         What `persons_of` returned.
     currency : {"gdp", "zcdp"}
         The unit in which other answers are paid.
+    parts : int
+        Numbers of a row of the square matrices of the fit for each feature; 0 where it has none.
     """
+    # With 600 features the matrices of SSPRegressor are 15 at the peak, those of others 24 to 210
+    check_memory(10 * (parts * rows.n_features) ** 2)
     currency = "pure" if channel == "codebook" else currency
     if model.calibration_size is not None:
         checked_levels(model.prediction_levels)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._linalg import CompensatedSum
+from .._linalg import CompensatedSum, check_memory
 from .._stored import stored_in_policies
 from ..exceptions import PrivacyError
 from ..records import as_rows
@@ -82,6 +82,8 @@ class Stream(ABC):
     def __init__(self, query: "Query", n_reads: int, batch: int | None = None) -> None:
         if n_reads < 1:
             raise ValueError(f"n_reads={n_reads} must be at least 1.")
+        # FactorStream has 3 numbers for each of the sum in 9 states, if it is read 200 times
+        check_memory(27 * prod(query.shape))
         self.query = query
         self.n_reads = n_reads
         self.batch = int(batch or 0)

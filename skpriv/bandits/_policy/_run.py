@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._estimation._public_maps import column_bounds
+from ..._linalg import check_memory
 from ..._parameters import RandomState, attribute, parameters
 from ..._stored import set_state
 from ...privacy import Accounted, Guarantee, Numbering, TurnLock, protecting
@@ -145,7 +146,9 @@ class PolicyRun(Accounted, BaseEstimator, ABC):
                 self._numbering = Numbering()
             people = self._numbering.part("people")
             self._visits = None if max_visits is None else Visits(int(max_visits), people)
-            self._start(n_features * (1 if self.shared else n_actions))
+            n_phi = n_features * (1 if self.shared else n_actions)
+            check_memory(n_phi * n_actions)  # of the features of all actions in one round
+            self._start(n_phi)
             self.n_rounds_ = 0
         except BaseException:
             for name in set(vars(self)) - before:

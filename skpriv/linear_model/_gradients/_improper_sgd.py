@@ -377,7 +377,7 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
         size = floor(self.calibration * rows.n + ROUNDED) if can.perturbs else 0
         if size:
             rows.needs_order()
-        session = open_fit(self, rows, channel, smallest_share=smallest)
+        session = open_fit(self, rows, channel, smallest_share=smallest, parts=0)
         del X, y, rows  # only the session has the data now
 
         # The two parts are disjoint: each record pays for the answers about its own part alone.

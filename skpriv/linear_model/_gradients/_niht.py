@@ -558,7 +558,7 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
         rows, maps = scaled_rows(self, X, y, accept_sparse=True)
         start = self._start(maps)
         n_nonzero = self._n_nonzero(start)
-        session = open_fit(self, rows, currency="zcdp")
+        session = open_fit(self, rows, currency="zcdp", parts=0)
         del X, y, rows  # only the session has the data now
         session, held_out = hold_out(self, session)
 
