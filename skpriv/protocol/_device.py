@@ -5,6 +5,7 @@ NumPy and the standard library are all that is imported here, directly or not.
 
 import json
 import secrets
+from math import inf
 from os import PathLike
 from sys import float_info
 from typing import TYPE_CHECKING, Any
@@ -68,20 +69,25 @@ def act(state: Any, contexts: Any) -> int:
     if "region" not in state_fields:
         raise ValueError("this is a task, which has no actions: pass a policy's public_state().")
     region = state_fields["region"]
-    with np.errstate(all="ignore"):  # a warning would tell of the contexts
-        query = fields["query"]
-        phi = action_features(fields, contexts) / query["data_norm"]
-        if query["fit_intercept"]:
-            long, short = query["parts"]
-            phi = np.column_stack([long * phi, np.full(len(phi), short)])
-        if region is None:  # nothing was learned so far, and any action is as good
-            return secrets.randbelow(len(phi))
-        if "weight" in region:
-            return _by_inverse_gaps(phi @ np.array(region["centre"]), region["weight"])
-        bonus = secrets.choice(region["bonuses"])
-        squares = np.einsum("ij,ij->i", phi @ np.array(region["form"]), phi)
-        index = phi @ np.array(region["centre"]) + bonus * np.sqrt(np.maximum(squares, 0.0))
-        return _any_of(equally_good(index[None]))
+    try:
+        with np.errstate(all="ignore"):  # a warning would tell of the contexts
+            query = fields["query"]
+            phi = action_features(fields, contexts) / query["data_norm"]
+            if query["fit_intercept"]:
+                long, short = query["parts"]
+                phi = np.column_stack([long * phi, np.full(len(phi), short)])
+            if region is None:  # nothing was learned so far, and any action is as good
+                return secrets.randbelow(len(phi))
+            if "weight" in region:
+                return _by_inverse_gaps(phi @ np.array(region["centre"]), region["weight"])
+            bonus = secrets.choice(region["bonuses"])
+            squares = np.einsum("ij,ij->i", phi @ np.array(region["form"]), phi)
+            index = phi @ np.array(region["centre"]) + bonus * np.sqrt(np.maximum(squares, 0.0))
+            return _any_of(equally_good(index[None]))
+    except PrivacyError:
+        raise
+    except Exception:  # whoever made the state may have left out anything
+        raise ValueError(DAMAGED) from None
 
 
 def _by_inverse_gaps(means: np.ndarray, weight: float) -> int:
@@ -126,7 +132,7 @@ def check_task(fields: dict[str, Any]) -> None:
     size = query["n_features"]
     actions = fields.get("policy")
     proper = (
-        is_integer(count, 2, LARGEST_COUNT)
+        is_integer(count, 2, inf)
         and is_integer(channel["nearest"], 1, count - 1)
         and type(epsilon) in (int, float)
         and 0.0 < epsilon <= float_info.max  # a whole number in JSON may be larger
@@ -141,6 +147,7 @@ def check_task(fields: dict[str, Any]) -> None:
         )
     if not proper:
         raise ValueError(DAMAGED)
+    check_size(count, LARGEST_COUNT, "directions")
 
 
 def report(

@@ -88,7 +88,7 @@ def check_size(amount: int, bound: int, unit: str) -> None:
     if amount > bound:
         raise PrivacyError(
             f"the task asks for more than {bound:,} {unit}, which is too much for a device: "
-            "nothing was answered."
+            "nothing was answered. Whoever collects must ask for less."
         )
 
 

@@ -310,12 +310,13 @@ def _check(fields: Any) -> None:
     try:
         channel = fields["channel"]
         users = fields["users"]
+        most_users = MOST_USERS[channel["transport"]]
         answers = fields["answers"]
         params = fields["estimator"]["params"]
         epsilon = params["epsilon"]
         proper = (
             channel["name"] == CHANNEL
-            and is_integer(users["n"], 1, MOST_USERS[channel["transport"]])
+            and is_integer(users["n"], 1, inf)
             and is_integer(users["adding"], 1, users["n"])
             and is_integer(fields["n_features"], 1, inf)
             and is_integer(fields["attempt"], 0, inf)
@@ -333,6 +334,7 @@ def _check(fields: Any) -> None:
         proper = False
     if not proper:
         raise ValueError(DAMAGED)
+    check_size(users["n"], most_users, "users of this transport")
     knots = params.get("knots")  # a fit of curves works with so many numbers of each feature
     each = knots if type(knots) is int else 1
     check_size(fields["n_features"] * each, LARGEST_RECORD, "features, or knots of all of them")

@@ -8,16 +8,18 @@ bytes, all bytes but the drawn index, the kind and the text of an error, warning
 
 import json
 import warnings
+from contextlib import nullcontext
 from numbers import Integral
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from registry.tasks import changed_task
+from registry.tasks import JUNK, changed_task
 
 from skpriv import linear_model
 from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv._estimation._public_maps import RecordMap
-from skpriv.bandits import LinUCB
+from skpriv.bandits import LinSquareCB, LinUCB
 from skpriv.bandits._ucb._running import FEATURES_TO_CONSTANT
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.privacy import capabilities, task_hash
@@ -261,7 +263,7 @@ def _refused_for_its_size(task, x, words, **named):
 
 
 @pytest.mark.parametrize("places, words", [
-    ({"channel.count": 2**20}, "wrong kind or size"),
+    ({"channel.count": 10_001}, "more than 10,000 directions, .* must ask for less"),
     ({"channel.count": 10_000, "query.n_features": 2_000}, "numbers in a codebook"),
     ({"query.n_features": 65_535}, "65,535 features"),
     ({"users.n": 2**40, "users.stop": 2}, "users who are dealt out"),
@@ -287,6 +289,33 @@ def test_a_state_that_would_stall_a_device_is_refused(shared):
     if not shared:
         with pytest.raises(PrivacyError, match="numbers of actions"):
             act(state, x)
+
+
+@pytest.mark.parametrize("Policy", [LinUCB, LinSquareCB])
+@pytest.mark.parametrize("shared", [True, False])
+def test_no_state_ends_act_but_by_a_sentence_about_it(Policy, shared):
+    """Parts of a public state that are missing or strange, in the task or in what was learned."""
+    policy = Policy(epsilon=8.0, delta=0.0, privacy="local", channel="codebook", random_state=0)
+    policy.set_params(shared=shared, n_actions=3)
+    state = policy.public_state(n_actions=3 if shared else None, n_features=2)
+    x = np.full((3, 2), 0.1) if shared else [0.1, 0.1]
+    policy.update_from_reports([(u, report(state, x, 1.0, user=u, action=0)) for u in range(40)])
+    learned, rng, said = json.loads(policy.public_state()), np.random.RandomState(0), set()
+    assert learned["region"] is not None
+    for _ in range(200):
+        changed = changed_task(learned, rng)
+        if rng.randint(2):
+            changed = json.loads(json.dumps(learned))
+            name = sorted(changed["region"])[rng.randint(len(changed["region"]))]
+            changed["region"] |= {name: JUNK[rng.randint(len(JUNK))]}
+            if rng.randint(3) == 0:
+                del changed["region"][name]
+            changed = json.dumps(changed)
+        try:
+            act(changed, x)
+        except ValueError as error:
+            said.add(str(error).split(" ")[1])
+    assert said <= {"hash", "is", "task"}  # changed on its way, no task, or damaged
 
 
 def _summed(name):
@@ -340,9 +369,25 @@ def test_no_number_of_users_stalls_a_device_of_shuffled_shares():
     )
     collector = Collector(model, n_users=1_000, n_features=2, transport="shuffled-shares")
     many = {"users.n": 2**31 - 1, "users.adding": 2**31 - 1}
-    _refused_for_its_size(
-        _forged(json.loads(collector.task), many), [0.1, 0.1], "wrong kind or size"
-    )
+    _refused_for_its_size(_forged(json.loads(collector.task), many), [0.1, 0.1], "10,000,000 users")
+
+
+def test_the_bounds_of_a_device_are_where_they_should_be(monkeypatch):
+    task = json.loads(json.dumps(_good()[0][0]))
+    for count in (10_000, 10_001):
+        task["channel"] |= {"count": count, "nearest": 1}
+        with nullcontext() if count == 10_000 else pytest.raises(PrivacyError, match="directions"):
+            _device.check_task(task)
+    monkeypatch.setattr(np.random, "RandomState", lambda seed: SimpleNamespace(permutation=range))
+    assert len(_device.public_order(100_000_000, 0)) == 100_000_000
+    with pytest.raises(PrivacyError, match="100,000,000 users"):
+        _device.public_order(100_000_001, 0)
+    for size, words in ((1_000, "wrong kind or size"), (1_001, "20,000,000 numbers")):
+        rows = _sums.SumRows(3, 2, [([0], 3)], False)
+        rows._numbers = 20_000_000 - 1_000
+        report_of = SimpleNamespace()
+        with pytest.raises(ValueError, match=words):  # at the bound by the sum of its round alone
+            rows.shared_sum(SimpleNamespace(shape=(size,)), None, 0.0, (report_of, None))
 
 
 def test_honest_tasks_are_within_the_bounds_of_devices():
