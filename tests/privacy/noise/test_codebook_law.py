@@ -1,7 +1,8 @@
 """Laws of the codebook channel against codebooks that are really drawn."""
 
+from fractions import Fraction
 from functools import cache
-from math import inf, sqrt
+from math import inf, log, sqrt
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import special, stats
 
 from skpriv._linalg import vech
+from skpriv._wire import index_weights
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ImproperSGDRegressor, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import (
@@ -264,3 +266,15 @@ def test_the_order_of_shuffled_reports_follows_from_them_alone():
     for seed in range(5):
         mixed = directions[np.random.RandomState(seed).permutation(40)]
         assert (LiftedReports(mixed, CODES[0]).unordered().directions == sent).all()
+
+
+def test_the_ratio_of_a_report_is_that_of_the_simulated_law_where_it_is_larger():
+    """P is a double, so that 1 - P, and with it the ratio, is rounded."""
+    for epsilon, count, nearest in ((36.0, 64, 21), (40.0, 64, 1), (1.0, 64, 21)):
+        code = Codebook(size=3, epsilon=epsilon, count=count, nearest=nearest)
+        near, far = index_weights(epsilon)
+        P = Fraction(code.probability)
+        simulated = P / (1 - P) * (count - nearest) / nearest
+        larger = max(float(simulated), near / far)
+        assert code.log_ratio == pytest.approx(log(larger), rel=1e-12)
+    assert Codebook(size=3, epsilon=40.0, count=64, nearest=1).log_ratio > 40.18

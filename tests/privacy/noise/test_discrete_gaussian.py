@@ -161,6 +161,21 @@ def test_close_decisions_are_made_with_more_bits(words):
     assert below(bits - 1, b"\xff") and not below(bits + 1, b"\0")
 
 
+@pytest.mark.parametrize("side", [1, -1])
+def test_what_is_nearer_than_the_error_of_a_chance_is_left_to_further_bits(side):
+    """Chances that are three quarters of 10^-20 above or below a whole number of 2^-64."""
+    unit, whole, asked = 4 * 10**20, 2**63 + 12_345, []
+    height = whole * unit + 3 * side, 2**64 * unit
+    word = whole - 1 if side > 0 else whole
+
+    def bits(n):
+        asked.append(n)
+        return b"\0" * n
+
+    below = _discrete_gaussian._exactly(word, height, (Decimal(0), Decimal(0)), 1, bits)
+    assert asked and below is (side > 0)
+
+
 def test_rare_is_what_doubles_leave_open(monkeypatch, entropy):
     asked = []
     monkeypatch.setattr(_discrete_gaussian, "_exactly", lambda *a: asked.append(a))
