@@ -54,7 +54,7 @@ def records(name: str, privacy: str) -> list[tuple[np.ndarray, np.ndarray]]:
     models.
     """
     same_rows = capabilities(privacy).same_rows
-    pair = PAIRS.get(name, FAR) if same_rows else (PAIRS | REPORTED).get(name, FAR)
+    pair = (PAIRS if same_rows else PAIRS | REPORTED).get(name, FAR)
     X = np.zeros((30 if same_rows else N_USERS[name], 2))
     if name in MORE_RECORDS and same_rows:
         X = np.random.RandomState(0).uniform(-0.7, 0.7, size=(MORE_RECORDS[name], 2))
@@ -105,15 +105,9 @@ ONLY = {"iht": "central", "fliphat": "central", "online_lin_ucb": "local"}
 
 def claims() -> Iterator[tuple[str, str, Any, bool]]:
     """Name, privacy model, estimator or policy, and whether it is fitted, of all that claim it."""
-    for templates in (ESTIMATORS, POLICIES):
-        for name, template in templates.items():
-            for privacy in [ONLY[name]] if name in ONLY else PRIVATE:
-                yield (
-                    name,
-                    privacy,
-                    with_settings(template, privacy=privacy),
-                    templates is ESTIMATORS,
-                )
+    for name, template in (ESTIMATORS | POLICIES).items():
+        for privacy in [ONLY[name]] if name in ONLY else PRIVATE:
+            yield name, privacy, with_settings(template, privacy=privacy), name in ESTIMATORS
 
 
 ROW_FORMAT = "{:<22}{:<11}{:<8}{:<10}{:<13}{:<13}{:<11}"

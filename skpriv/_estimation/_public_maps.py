@@ -348,9 +348,7 @@ class RowMap(PublicRows):
         """Least and largest phi'theta of any row."""
         long, short = self.parts
         slopes = np.asarray(theta[: self.n_features])
-        centre = 0.0
-        if self.fit_intercept:
-            centre = short * theta[-1]
+        centre = short * theta[-1] if self.fit_intercept else 0.0
         if self.low is None:
             farthest = long * norm_of(slopes)
         else:
@@ -374,9 +372,7 @@ class RowMap(PublicRows):
         """
         long, short = self.parts
         A = long * W[:, : self.n_features]
-        b = np.zeros(len(W))
-        if self.fit_intercept:
-            b = short * W[:, -1]
+        b = short * W[:, -1] if self.fit_intercept else np.zeros(len(W))
         if self.low is None:
             rows = np.concatenate([A.T, -A.T])
             return float(row_norms(rows + b).max(initial=0.0))

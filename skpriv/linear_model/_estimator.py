@@ -143,8 +143,9 @@ class PrivateEstimator(Accounted, Oracle):
     _is_read: bool = attribute(True)
 
     # Parameters that only some estimators have, and what they are for all others.
-    effects = coef_norm = calibration_size = bounds_X = data_norm = start = cast(Any, None)
-    usual_X = cast(Any, None)
+    effects = coef_norm = calibration_size = bounds_X = data_norm = start = usual_X = cast(
+        Any, None
+    )
     clip, n_jobs, link = cast(Any, ("auto", -1, "identity"))
     _spec = Spec({"data_norm": 1.0, "bounds_y": (-1.0, 1.0)})
     # The parameter that bounds rows, and what of a row it bounds.

@@ -481,10 +481,15 @@ def first_stage(
         target = moments.design[exogenous, j]
         solved = np.linalg.lstsq(design, target, rcond=None)[0]
         square = moments.design[j, j] - 2.0 * solved @ target + solved @ design @ solved
-        sums = {"design": design, "gram": design, "target": target, "cells": cells}
-        # Entries off the diagonal have less noise
-        sums |= {"square": max(float(square), scale), "target_scale": scale / sqrt(2.0)}
-        equations = replace(moments, **sums)
+        equations = replace(
+            moments,
+            design=design,
+            gram=design,
+            target=target,
+            cells=cells,
+            square=max(float(square), scale),
+            target_scale=scale / sqrt(2.0),  # Entries off the diagonal have less noise
+        )
         unit_j = rows.divisor[j] / rows.parts[0]
         shift = np.zeros(len(shown))
         shift[-1] = rows.offset[j] if rows.fit_intercept else 0.0

@@ -194,8 +194,8 @@ class Plan(Printed):
         >>> 500 < few < 5_000
         True
         """
-        for level in (power, confidence_level):
-            check_level(level)
+        check_level(power)
+        check_level(confidence_level)
         names = present_names(self.names if name is None else [name], self.names, "name", "X")
         estimand = self.estimand if estimand is None else estimand
         present_names([estimand], self.std_errors, "estimand", "what can be declared")

@@ -269,7 +269,7 @@ class Rows(ABC):
             Whether X may be a canonical CSR matrix; else it must be dense. Numbers are float64.
         """
 
-    def targets(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
+    def targets(self, max_rows: Any, subset: Any, sparse: bool) -> Any:
         """Like ``pieces``, for queries that read no column of X: it may be left out."""
         return self.pieces(max_rows, subset, sparse)
 
@@ -521,7 +521,7 @@ class ArrayRows(Rows):
         for start in range(0, len(chosen), max_rows):
             yield partial(self._chunk, chosen[start : start + max_rows], sparse)
 
-    def targets(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
+    def targets(self, max_rows: Any, subset: Any, sparse: bool) -> Any:
         """Yield functions that load one chunk of targets each, without a copy of X."""
         self._prepare()
         return ArrayRows(np.empty((self.n, 0)), self._y).pieces(max_rows, subset, sparse)

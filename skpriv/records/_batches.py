@@ -370,7 +370,7 @@ class BatchRows(FetchedRows):
             if chosen is None or len(chosen):
                 yield partial(self._chunk, X, y, chosen, sparse)
 
-    def targets(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
+    def targets(self, max_rows: Any, subset: Any, sparse: bool) -> Any:
         """Chunks of targets alone, if no column of X need be read for them."""
         if not self.has_target:
             return self.pieces(max_rows, subset, sparse)

@@ -67,9 +67,11 @@ def _text_of(value: Any) -> str | None:
         return None
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.item()
-    if isinstance(value, list | tuple | dict | set | frozenset | np.ndarray):
-        return None
-    if value is None or bool(value != value):  # NaN and NaT
+    if (
+        isinstance(value, list | tuple | dict | set | frozenset | np.ndarray)
+        or value is None
+        or bool(value != value)  # NaN and NaT
+    ):
         return None
     if isinstance(value, bool | np.bool_):
         return str(int(value))

@@ -650,7 +650,8 @@ class Loop:
 
     def _learned_late(self, held: "Transaction", first: int, n: int) -> int:
         """Give the policy the rewards that came, in the places of the next n events."""
-        self._closed, now = held.oldest(self._closed), self._clock()
+        self._closed = held.oldest(self._closed)
+        now = self._clock()
         # A blank round is added, so that there is always a round.
         blank = bytes(8 * self.policy.n_features_in_), 0, self.policy._neutral_reward, 0, None, None
         events = [*held.events(CAME, self._closed, now), blank]

@@ -165,7 +165,8 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         self.bounds_y_ = bounds
         link = Log(offset=float(np.log(bounds[1])))
         self._fit_link(records, CountTarget(bounds), link, groups, weights)
-        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+        self.coef_ = self.coef_[0]
+        self.intercept_ = float(self.intercept_[0])
 
     def _function(self, X: np.ndarray) -> np.ndarray:
         """Predictions for checked rows."""

@@ -219,9 +219,12 @@ class Bin:
             self.law = law
             self.records = records
         else:
-            self.gram, self.cross = self.gram + gram, self.cross + cross
+            # No sum in place, which would change the arrays of an answer
+            self.gram = self.gram + gram
+            self.cross = self.cross + cross
             self.target = self.target + target
-            self.law, self.records = self.law.plus(law), self.records + records
+            self.law = self.law.plus(law)
+            self.records += records
             self.copies += overlap
 
     def decompose(self) -> None:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from functools import wraps
 from threading import RLock
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -85,7 +85,7 @@ def one_at_a_time(method: "F") -> "F":
         refuse_fork(self)  # a query may have made it
         return answer
 
-    return cast("F", locked)
+    return locked  # type: ignore[return-value]
 
 
 def check_share(query: Any, share: float, used: float) -> float:
