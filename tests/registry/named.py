@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import GroupKFold
 
-from skpriv import describe, linear_model
+from skpriv import bandits, describe, linear_model
 from skpriv.audit import replay
 from skpriv.bandits import LinUCB, Loop
+from skpriv.bandits._policy._base import BasePolicy
 from skpriv.inspection import (
     CurveDisplay, IntervalDisplay, curves, inference, propose_max_rows,
 )  # fmt: skip
@@ -33,10 +34,10 @@ COLUMNS = {
     "frame", "instruments", "knots", "linear_features", "name", "names", "pairs",
     "schema", "target", "usual_X", "weights",
 }  # fmt: skip
-POLICIES = (
-    "ActionElimination BanditCombiner EpochGreedy EpsilonGreedy FLIPHAT LassoBandit LinSquareCB "
-    "LinUCB OnlineLinUCB RandomPolicy SquareCB"
-).split()
+POLICIES = [
+    name for name in bandits.__all__
+    if isinstance(getattr(bandits, name), type) and issubclass(getattr(bandits, name), BasePolicy)
+]  # fmt: skip
 TYPES = ("Boolean", "Categorical", "Date", "Numeric", "Ordinal")
 METHODS = ("block", "missing_effect")
 LEVELS = ("Categorical", "missing_effect")  # which there is not
