@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import wraps
 from traceback import clear_frames
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -75,7 +75,7 @@ def forgets_rows(function: "F") -> "F":
                 linked = linked.__cause__ or linked.__context__
             raise
 
-    return forgetful  # type: ignore[return-value]
+    return cast("F", forgetful)
 
 
 def pipeline_steps(model: Any) -> list[Any]:
@@ -132,7 +132,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[["F"], "F"]:
                 vars(self).update(before)
                 raise
 
-        return forgets_rows(alone)  # type: ignore[return-value]
+        return forgets_rows(cast("F", alone))
 
     return decorate
 

@@ -18,7 +18,7 @@ from typing import (
 
 import numpy as np
 
-from ._compat import Interval, StrOptions, validate_params
+from ._compat import Interval, StrOptions, forgets_rows, validate_params
 
 # Texts that parameters take: an editor offers them, and a misspelt one is an error of types.
 Channel = Literal["auto", "gaussian", "codebook"]
@@ -70,7 +70,10 @@ def as_python(value: Any) -> Any:
 
 
 def of_numbers(function: "F") -> "F":
-    """Decorate a function at whose door numbers of NumPy become those of Python."""
+    """Decorate a function at whose door numbers of NumPy become those of Python.
+
+    The frames of an error that leaves it hold no rows.
+    """
 
     @wraps(function)
     def called(*arguments: Any, **named: Any) -> Any:
@@ -78,7 +81,7 @@ def of_numbers(function: "F") -> "F":
             *map(as_python, arguments), **dict(zip(named, map(as_python, named.values())))
         )
 
-    return cast("F", called)
+    return forgets_rows(cast("F", called))
 
 
 def attribute(default: Any = None, *, init: Literal[False] = False) -> Any:

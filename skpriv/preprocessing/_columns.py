@@ -11,7 +11,7 @@ from datetime import date
 from functools import cached_property
 from math import inf, nan, sqrt
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from scipy.special import ndtri
@@ -196,7 +196,7 @@ class _Line(ColumnType):
 
     def __repr__(self) -> str:
         # Parameters that were not set are left out: there are many, and a column has few.
-        values = asdict(self).items()  # type: ignore[call-overload]
+        values = asdict(cast(Any, self)).items()
         said = ", ".join(f"{name}={value!r}" for name, value in values if value is not None)
         return f"{type(self).__name__}({said})"
 

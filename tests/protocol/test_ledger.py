@@ -91,7 +91,7 @@ def test_an_agreement_is_a_number(tmp_path, epsilon):
 
 @pytest.mark.parametrize("change", [
     {"nearest": 0}, {"nearest": 64}, {"nearest": -1}, {"nearest": 2.0}, {"nearest": True},
-    {"count": 0}, {"count": 2**40}, {"count": None}, {"count": "64"}, {"seed": "server"},
+    {"count": 0}, {"count": None}, {"count": "64"}, {"seed": "server"},
     {"epsilon": -1.0}, {"epsilon": None}, {"epsilon": "1"}, {"epsilon": True}, {"epsilon": 0},
     {"epsilon": 0.0}, {"epsilon": -0.0}, {"epsilon": 10**400},
 ])  # fmt: skip

@@ -330,8 +330,12 @@ def by_a_rule(thing):
         if "_parameter_constraints" in vars(thing):
             return True
         thing = thing.__init__
-    code = getattr(thing, "__code__", SimpleNamespace(co_qualname=""))
-    return code.co_qualname.startswith("of_numbers.")
+    while thing is not None:  # beneath what makes a frame forget its rows
+        code = getattr(thing, "__code__", SimpleNamespace(co_qualname=""))
+        if code.co_qualname.startswith("of_numbers."):
+            return True
+        thing = getattr(thing, "__wrapped__", None)
+    return False
 
 
 def strange():

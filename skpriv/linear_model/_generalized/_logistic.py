@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import special
@@ -150,9 +150,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     @property
     def law_estimands(self) -> tuple[str, ...]:
         """What :func:`skpriv.inspection.inference` can be asked for; of several classes one."""
-        if np.size(self.classes) == 2:  # type: ignore[arg-type]
-            return ("fitted", "likelihood")
-        return ("fitted",)
+        return ("fitted", "likelihood") if np.size(cast(Any, self.classes)) == 2 else ("fitted",)
 
     def _for_rehearsal(self, estimand: str) -> Any:
         """An unfitted estimator of the codes of the classes."""

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from math import inf, isfinite, isinf
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from ..._printing import Printed, Table
 from ..._stored import frozen
@@ -811,7 +811,7 @@ class Accounted:
         self.__setstate__({_HANDLE: handle})
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())  # type: ignore[call-overload]
+        state = dict(cast(dict[str, Any], super().__getstate__()))
         state.pop(_HANDLE, None)
         return {**state, _HANDLE: handle} if (handle := self._handle()) else state
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from functools import lru_cache, partial, wraps
 from math import inf, sqrt
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -287,7 +287,7 @@ def _heard(tell: Callable[..., Any]) -> Callable[["F"], "F"]:
             make = partial(method, self, *arguments, **named)
             return tell(listener, make, self, arguments, named)
 
-        return heard  # type: ignore[return-value]
+        return cast("F", heard)
 
     return decorate
 

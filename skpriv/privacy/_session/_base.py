@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from functools import wraps
 from threading import RLock
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -85,7 +85,7 @@ def one_at_a_time(method: "F") -> "F":
         refuse_fork(self)  # a query may have made it
         return answer
 
-    return locked  # type: ignore[return-value]
+    return cast("F", locked)
 
 
 def check_share(query: Any, share: float, used: float) -> float:
