@@ -5,7 +5,7 @@ Rows to predict at are checked in one way, and stay lazy where they are lazy.
 
 from copy import copy
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -42,7 +42,7 @@ def rowwise(method: "F") -> "F":
         one = function(np.zeros((1, rows.n_features)))  # the options are checked here, too
         return rows.evaluated(function, type(one) if isinstance(one, tuple) else None)
 
-    return call  # type: ignore[return-value]
+    return cast("F", call)
 
 
 class PredictsAtPoints(KnowsCells, Documented):

@@ -519,6 +519,6 @@ def _all_finite(chunk: np.ndarray) -> bool:
     """Whether all numbers are finite; of many their sum nearly always tells it, without memory."""
     if chunk.size < 1_000:
         # A policy asks about a few numbers in each call, where this is four times as fast as `all`
-        return bool(np.count_nonzero(np.isfinite(chunk)) == chunk.size)
+        return not np.count_nonzero(~np.isfinite(chunk))
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(chunk.sum()) or np.isfinite(chunk).all())
