@@ -75,7 +75,7 @@ class Link(ABC):
 
 
 @frozen
-class StepLink(ABC):
+class StepLink(Link):
     """A mean mu(eta) of targets r, with what fits by steps need to know of it.
 
     All values here are those of a line.
@@ -133,7 +133,6 @@ class StepLink(ABC):
         Linear part of the largest target; infinite where there is none.
     """
 
-    linear = False
     low = -1.0
     high = 1.0
     farthest = 2.0
@@ -146,8 +145,6 @@ class StepLink(ABC):
     prior_variance = UNIFORM_VARIANCE
     degrees: ClassVar[float | None] = None
     parts: ClassVar[Any] = 1
-    mean: ClassVar[Any]  # of each link
-    of_records: ClassVar[Any]  # of the logit
     score_query: ClassVar[Any]  # of links with several parts
     origin: ClassVar[Any] = 0.0
     largest: ClassVar[Any] = inf
@@ -184,7 +181,7 @@ class StepLink(ABC):
 
     def repeated(self, matrix: np.ndarray) -> np.ndarray:
         """A block-diagonal matrix that has this one for each linear part."""
-        return np.kron(np.eye(self.parts), matrix)
+        return matrix if self.parts == 1 else np.kron(np.eye(self.parts), matrix)
 
     def each(self, matrix: np.ndarray) -> np.ndarray:
         """A matrix from theta to coefficients, for all linear parts."""
@@ -196,7 +193,7 @@ class StepLink(ABC):
 
 
 @stored
-class IdentityLink(StepLink, Link):
+class IdentityLink(StepLink):
     """The mean is the linear function itself."""
 
     linear = True
@@ -208,14 +205,6 @@ class IdentityLink(StepLink, Link):
     def slope_bounds(self, bound: float) -> tuple[float, float]:
         """One."""
         return 1.0, 1.0
-
-
-# Limit of residuals of two classes where records are few, as a part of their range: the noise falls
-# with it, and no residual of a rate of one half is cut. Where standard errors are told, rows weigh
-# less so that none is cut, and the limit grows up to the second number, an N from which all of the
-# range counts: slopes of smaller weights have more noise (docs/evidence/few_records.md).
-FEW_LIMIT = 0.55
-WHOLE_RECORDS = 270.0
 
 
 class BentLink(StepLink):
@@ -235,6 +224,11 @@ class BentLink(StepLink):
     mean_effective_records = 45.0
     told_effective_records = 100.0
 
+    def slope_bounds(self, bound: float) -> tuple[float, float]:
+        """Slopes at the ends and at 0, of which one is the smallest and one the largest."""
+        _, slopes = self.free(np.array([-bound, 0.0, bound]))
+        return float(slopes.min()), float(slopes.max())
+
     def newton(
         self, phi: np.ndarray, r: np.ndarray, weights: np.ndarray, theta: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -246,11 +240,7 @@ class BentLink(StepLink):
 @stored
 @frozen
 class Logit(BentLink):
-    """Binary targets in [0, 1]: the mean is 1 / (1 + exp(-eta)).
-
-    Residuals are at most the limit R. If R is below 1, rows weigh R / max(mean, 1 - mean), but at
-    most 1. The equation stays unbiased, as with any weight that is a function of the row alone.
-    """
+    """Binary targets in [0, 1]: the mean is 1 / (1 + exp(-eta)), and no residual exceeds 1."""
 
     counts = False
     least_effective_records = 55.0
@@ -259,30 +249,15 @@ class Logit(BentLink):
 
     def proved(self, limit: float) -> tuple[float, float]:
         """The same; less where no residual is cut, as none of two classes is."""
-        if limit < self.limit:
-            return super().proved(limit)
-        return 1.0, 4.0 + 4.0 * limit * abs(1.0 - limit)
-
-    def of_records(self, effective_records: float) -> StepLink:
-        """With smaller weights of rows whose mean is near 0 or 1, where records are few."""
-        if effective_records < self.told_effective_records:
-            return self
-        return replace(self, limit=min(1.0, max(FEW_LIMIT, effective_records / WHOLE_RECORDS)))
-
-    def thin(self, mean: Any) -> Any:
-        """min(1, R / max(mean, 1 - mean)), so that no residual is beyond the limit R."""
-        if self.limit == 1.0:
-            return 1.0
-        # A residual at its limit is not cut, however it is rounded
-        return np.minimum(1.0, 0.999999999999999 * self.limit / np.maximum(mean, 1.0 - mean))
+        return super().proved(limit) if limit < self.limit else (1.0, 4.0)
 
     def mean(self, eta: Any) -> Any:
         """1 / (1 + exp(-eta)), in long vector operations, which `special.expit` is not."""
         return 1.0 / (1.0 + np.exp(np.minimum(-eta, 700.0)))
 
     def slope(self, eta: Any, mean: Any) -> Any:
-        """4 mean (1 - mean), thinned."""
-        return 4.0 * mean * (1.0 - mean) * self.thin(mean)
+        """4 mean (1 - mean)."""
+        return 4.0 * mean * (1.0 - mean)
 
     def linear_part(self, mean: Any) -> Any:
         """log(mean / (1 - mean))."""

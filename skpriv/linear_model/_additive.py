@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .._contracts import Array, Scalar
     from .._estimation._links import StepLink
     from .._estimation._loop._fit import LoopFit
+    from .._estimation._loop._whitening import Usual
     from .._estimation._released import Released
     from ..privacy import Session, SessionPart
 
@@ -564,7 +565,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         link: "StepLink",
         channel: str,
         start: Start | None,
-        usual: "tuple[Array, Array] | None",
+        usual: "Usual | None",
     ) -> "Released":
         """All that is released; a start is turned into one of these knots."""
         row_map = self._record_map.row_map

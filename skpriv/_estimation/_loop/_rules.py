@@ -129,6 +129,10 @@ WIDEST_CLIP = 6.0
 # the same, more rows far away count in full. The second pair is that of wide clips and of links
 # that bend. Measured.
 ROWS_AND_CLIPS = (1.5, 1.75), (2.5, 2.5)
+# Part of their range to which residuals of two classes are clipped where no standard errors are
+# told: the noise falls with it, and the slopes of probabilities from .45 to .55 are still seen
+# (docs/evidence/few_records.md).
+FEW_LIMIT = 0.55
 # Powers of the precision up to which means of counts have room, of usual estimands and of a
 # declared likelihood, whose noise is that of its own equation: the second one from the larger
 # resolution of CERTIFIED on, since slopes of fewer records lose more by it (docs/evidence/glm.md).

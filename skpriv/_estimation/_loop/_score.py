@@ -78,7 +78,7 @@ class ScoreQuery(JointScores, Query):
     is the slope of the clipped score over its largest (0 where it is cut), J = 1{|s| >= .75}, and
     matrices stand for their vech. The squared sensitivity is 4 + c^2 = 4.25 for c = 1/2 and any h,
     and 4, that of sum e s alone, where h = 1 for every record, and of (e s, s^2, .79 J), without
-    any matrix (item 2). For the logit it is 4 + 4 R (1 - R), with c = 1 and without J (5 and 6).
+    any matrix (item 2). It is 4 for the logit, with c = 1 and without J (item 5).
 
     Proof. Let a = |e|^2, b = |e'|^2, x = |s|, z = |s'|; (-e, -s) gives the same release, so
     s, s' >= 0, and t = -<e, e'>. With J = 1 if the counts differ, D^2 is at most
@@ -128,12 +128,6 @@ class ScoreQuery(JointScores, Query):
        positive where t^2 >= 1/2. For t^2 < 1/2, D^2 <= x^2 + z^2 + sqrt(2) p + (x^4 + z^4) / 4
        + (x^2 - z^2)^2 + k(x)^2 + k(z)^2 <= 3.95 (on a grid, with a bound on the gradient: see
        the test of this class). In any dimension. Attained at e' = -e, |e| = |s| = |s'| = 1.
-    6. The logit with R < 1 and weights v = min(1, R / max(mu, 1 - mu)), c = 1 and no J: a residual
-       q >= 1/2 has x = min(q / R, 1), and h <= 4 v q (1 - q), so that h <= k(R x) with k of item 5.
-       D^2 <= 4 + 4 R (1 - R). Both 0: at most 4, as in 5. One is 0: g(1, z) + k(R z)^2, which is
-       4 + (4 R (1 - R))^2 at z = 1. This and the case of both nonzero, in which the terms in t are
-       2 t p - t^2 (p^2 / 2 + 2 h h'), are below on a grid (see the test of this class). If R < 1/2,
-       then h <= 2 R.
 
     Parameters
     ----------
@@ -483,7 +477,7 @@ class ScoreEquation:
             cut_scale=scales.get("nearly_cut", 0.0),
             most_excess=query.most_excess,
             square_scale=scales.get("square", sqrt(p) * residual_scale),
-            widest=1.0 + abs(query.location) if query.link.linear else query.link.limit or 1.0,
+            widest=1.0 + abs(query.location) if query.link.linear else 1.0,
             length=query.length,
             gram=gram,
             gram_scale=gram_scale,

@@ -11,20 +11,21 @@ from scipy.linalg import lapack
 
 from ..._linalg import RELATIVE_ZERO, norm_of, trace_of
 from ...privacy import TOLD_ABOVE, Budget, Callers, Session
-from .._links import FEW_LIMIT, IDENTITY
+from .._links import IDENTITY
 from .._moments import SAMPLING, cluster_degrees
 from .._persons import ScoreLengthsQuery, seldom_cut
 from .._targets import Location, SpreadQuery, best_linear
 from ._evidence import known_length, known_mean
 from ._fit import LoopFit
 from ._rows import ClippedRowsQuery, Whitened, WhiteningQuery
-from ._rules import NORMAL, QUESTION, Rules
+from ._rules import FEW_LIMIT, NORMAL, QUESTION, Rules
 from ._line import Line, likelihood_alone, line_alone, with_line
 from ._score import PersonScoreQuery, ScoreEquation, ScoreQuery, largest_excess
 from ._whitening import Pool, learn_whitening, whitening_parts
 
 if TYPE_CHECKING:
     from .._links import StepLink
+    from ._whitening import Usual
     from ...privacy import SessionPart
     from ..._contracts import Scalar
     from .._public_maps import PublicRows, RecordMap
@@ -55,7 +56,7 @@ def fit_rows(
     link: "StepLink" = IDENTITY,
     priors: Sequence[np.ndarray] = (),
     start: Any = None,
-    usual: tuple[np.ndarray, np.ndarray] | None = None,
+    usual: "Usual | None" = None,
 ) -> LoopFit:
     """Ask the session for all that the rules plan, and solve.
 
@@ -72,8 +73,8 @@ def fit_rows(
         Shapes L of a prior theta = tau L c that are thought as likely as equal coefficients.
     start : Start, default=None
         A released fit of other records, or of the same ones.
-    usual : tuple of (ndarray of shape (p, p), ndarray of shape (n_features,)), default=None
-        The whitening by a public guess of the moments of features, and their variances.
+    usual : Usual, default=None
+        A public guess of the moments of features.
 
     Returns
     -------
@@ -83,8 +84,6 @@ def fit_rows(
     if like_start:
         rules = rules.after_like_records()
     rules = rules.with_two_users(session.records)
-    if link.limit and link.parts == 1:
-        link = link.of_records(rules.effective_records)
     if rules.mean_only:
         return mean_only(session, maps, rules, link)
     of_persons = (session.persons or 1) > 1  # a person with one row is a row

@@ -10,7 +10,6 @@ import skpriv
 from skpriv._estimation._links import IDENTITY, Log, Logit
 from skpriv._estimation._loop._rows import Whitened
 from skpriv._estimation._loop._rules import Rules
-from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._loop._steps import step_query
 from skpriv._estimation._public_maps import RowMap
 from skpriv.inspection import inference
@@ -93,37 +92,16 @@ def test_where_slopes_begin(link):
     assert not Rules.of(500, 5, 151.0, link=link).few_records
 
 
-@pytest.mark.parametrize(
-    ("N", "limit", "square"),
-    [(99.0, 0.55, 4.25), (101.0, 0.55, 4.99), (216.0, 0.8, 4.64), (271.0, 1.0, 4.0)],
-)
-def test_residuals_have_a_limit_where_records_are_few(N, limit, square):
-    """Noise falls with the limit; a smaller one would see no slope of a rate of one half.
-
-    Residuals are clipped where no standard errors are told, and rows weigh less beyond.
-    """
+@pytest.mark.parametrize(("N", "limit"), [(99.0, 0.55), (101.0, 1.0)])
+def test_residuals_are_clipped_where_no_standard_errors_are_told(N, limit):
+    """Noise falls with the limit; a smaller one would see no slope of a rate of one half."""
     whitened = Whitened(RowMap(None, None, 1.0, True, 2), np.eye(3))
     maps = SimpleNamespace(target_map=ClassTarget((0.0, 1.0)))
     pool = SimpleNamespace(b=np.zeros(3), variance=0.25)
-    link = Logit().of_records(N)
-    query = step_query(
-        maps, Rules.of(500, 3, N, link=link), link, False, whitened, 0.0, pool, False
-    )
-    assert query.limit == pytest.approx(limit)
-    assert query.sensitivity**2 == pytest.approx(square, rel=1e-5)
-
-
-@pytest.mark.parametrize("N", [101.0, 216.0, 271.0])
-def test_no_residual_of_weighted_rows_is_cut(N):
-    """However its mean is rounded: a residual at its limit has the slope of one inside."""
-    link = Logit().of_records(N)
-    whitened = Whitened(RowMap(None, None, 1.0, False, 1), np.eye(1))
-    query = ScoreQuery(whitened, ClassTarget((0.0, 1.0)), 0.0, np.full(1, 9.0), link.limit, link)
-    for label in (0.0, 1.0):
-        X = np.linspace(-1.0, 1.0, 20_001)[:, None]
-        for _, s, h, residual, *_ in query.scores(X, np.full(len(X), label)):
-            assert (np.abs(residual) <= link.limit).all() and (h > 0.0).all()
-            assert np.abs(s).max() > 0.999
+    rules = Rules.of(500, 3, N, link=Logit())
+    query = step_query(maps, rules, Logit(), False, whitened, 0.0, pool, False)
+    assert query.limit == limit
+    assert query.sensitivity**2 == pytest.approx(4.25 if limit < 1.0 else 4.0, rel=1e-5)
 
 
 @pytest.mark.parametrize("p", [2, 5, 20])
