@@ -66,6 +66,8 @@ def as_python(value: Any) -> Any:
     Numbers of few digits lose what is added to them, those of few bits overflow, and a division by
     0 warns where one of Python raises. So public numbers are converted once, where they come in.
     """
+    if isinstance(value, np.floating):
+        return float(value)  # `item` of a long one is another one of NumPy each time
     return value.item() if isinstance(value, np.generic) else value
 
 

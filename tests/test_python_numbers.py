@@ -1,5 +1,6 @@
 """Public numbers may be NumPy's: results are those of Python's numbers, without a warning."""
 
+import pickle
 import warnings
 from functools import partial
 
@@ -7,7 +8,9 @@ import numpy as np
 import pytest
 from registry import python_numbers as registry
 from registry.doors import public
+from sklearn.base import clone
 
+import skpriv
 from skpriv import Budget
 from skpriv._parameters import as_python, of_numbers
 from skpriv.exceptions import PrivacyError
@@ -96,3 +99,13 @@ def test_parts_of_small_numbers_do_not_overlap():
     session = open_session("central", registry.X, registry.Y, Budget(1.0, 1e-6), 0)
     with pytest.raises(PrivacyError, match="do not fit"):
         split(session, np.int8(100), np.int8(100))
+
+
+@pytest.mark.parametrize("number", [np.longdouble(0.5), np.float64(0.5), np.float32(0.5)])
+def test_models_with_a_number_of_any_size_can_be_cloned(number):
+    """Also those of files of versions that kept numbers of NumPy."""
+    model = skpriv.linear_model.LinearRegression(epsilon=number)
+    assert clone(model).epsilon == 0.5 and type(model.epsilon) is float
+    vars(model)["epsilon"] = number
+    read = pickle.loads(pickle.dumps(model))
+    assert clone(read).epsilon == 0.5 and type(read.epsilon) is float

@@ -444,7 +444,7 @@ def canonical(X: Any) -> Any:
     fresh = csr_matrix((data, found.indices, found.indptr), shape=found.shape)
     if not fresh.has_canonical_format or (fresh.data == 0.0).any():
         fresh = fresh.copy()
-        with np.errstate(over="ignore", invalid="ignore"):
+        with unwarned():
             fresh.sum_duplicates()
         fresh.eliminate_zeros()
     return fresh

@@ -403,7 +403,7 @@ class MeanOfPlaces(Summed):
 
 def _finite_rows(X: np.ndarray, y: np.ndarray | None) -> "Array":
     """Whether all numbers of a row are finite."""
-    with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a value
+    with unwarned():  # a warning would tell of a value
         keep = np.isfinite(X.sum(axis=1)) if X.shape[1] else np.ones(len(X), dtype=bool)
     if not keep.all():  # a value is not finite, or a sum of finite values has overflowed
         keep = np.isfinite(X).all(axis=1)

@@ -78,14 +78,14 @@ class _Uncaught:
     Attributes
     ----------
     before : callable
-        The hook that stood before, for all other threads.
+        The hook that stood before, for all other threads; None is Python's own.
     """
 
     before: Any
 
     def __call__(self, found: Any) -> None:
         if not is_silent():
-            self.before(found)
+            (self.before or sys.__unraisablehook__)(found)
 
 
 # Before any thread copies the filters, to restore them while others are silent
@@ -520,5 +520,5 @@ def _all_finite(chunk: np.ndarray) -> bool:
     if chunk.size < 1_000:
         # A policy asks about a few numbers in each call, where this is four times as fast as `all`
         return not np.count_nonzero(~np.isfinite(chunk))
-    with np.errstate(over="ignore", invalid="ignore"):
+    with unwarned():
         return bool(np.isfinite(chunk.sum()) or np.isfinite(chunk).all())

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from math import inf, isfinite, isinf
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from ..._printing import Printed, Table
 from ..._stored import frozen
@@ -768,6 +768,7 @@ class Accounted:
 
     epsilon: float
     delta: float
+    _parameter_constraints: ClassVar[dict[str, Any]] = {}
     _skpriv_accountants: Handle = ()  # those under which it was pickled
 
     @property
@@ -820,6 +821,9 @@ class Accounted:
         # In the process that made an accountant, the ``with`` blocks decide whether it is active.
         handle = tuple(e for e in state.pop(_HANDLE, ()) if e[0]._home != process())
         super().__setstate__(state)  # type: ignore[misc]
+        # Parameters of files of earlier versions may be NumPy's, which no clone would keep
+        for name in self._parameter_constraints.keys() & state.keys():
+            setattr(self, name, state[name])
         if handle:
             self._skpriv_accountants = handle
 
