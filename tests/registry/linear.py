@@ -190,6 +190,12 @@ def _short_row():
     return query, one(E1, -1.0), one(-1e-9 * E1, -1.0)
 
 
+def _orthogonal_rows():
+    """With a large weight Phi_U decides, which turns by a right angle."""
+    query = LinkGradientQuery(PLANE, Instrument(np.eye(2)), LINKS["identity"], E1, 20.0)
+    return query, one(E1, -1.0), one(E2, 1.0)
+
+
 def _steep_row():
     """An ill-conditioned U turns two rows near theta into opposite ones."""
     U = np.diag([1.0, 1e-6])
@@ -269,7 +275,7 @@ CASES = {
         unit=_data_norm,
     ),
     LinkGradientQuery: Case(
-        _gradient, (_short_row, _steep_row, *map(_along_theta, LINKS)),
+        _gradient, (_short_row, _orthogonal_rows, _steep_row, *map(_along_theta, LINKS)),
         unit=_data_norm, reached=0.95,
         reason="the gradient attains its bound, or Phi_U its own: never both at one pair",
     ),

@@ -64,6 +64,16 @@ def _gradient_norm():
     return GradientNorm(model), (X, y), (other_X, other_y)
 
 
+def _gradient_norm_beside_a_level():
+    """The entry of the largest coordinate has no weight: it turns, and the residual stays."""
+    X, y = np.zeros((100, D)), -np.ones(100)
+    X[:, 1] = 1.0
+    X[0, SUPPORT], y[0] = (1.0, -1.0), 1.0  # residual 1 + 0.5 + 0.75
+    other_X = X.copy()
+    other_X[0, 1] = -1.0
+    return GradientNorm(_iterate(_entries(), (-0.5, 0.25), -0.5)), (X, y), (other_X, y)
+
+
 def _pair(query, first=1.0, second=-1.0):
     return lambda: (query, one(ONES, first), one(ONES, second))
 
@@ -88,5 +98,8 @@ CASES = {
         _of_columns, (_apart,), width=D, sparse=True,
         unit=lambda asked: asked.query.whitened.row_map.high[0],
     ),
-    GradientNorm: Case(_norm, (_gradient_norm,), width=D, n=3, unit=_unit, sparse=True),
+    GradientNorm: Case(
+        _norm, (_gradient_norm, _gradient_norm_beside_a_level),
+        width=D, n=3, unit=_unit, sparse=True,
+    ),
 }  # fmt: skip
