@@ -331,10 +331,10 @@ def check_memory(numbers: int) -> None:
     """
     try:
         np.empty(numbers)  # it is given back at once, and no page was touched
-    except MemoryError:
+    except (MemoryError, ValueError):  # the latter beyond all addresses
         raise MemoryError(
-            "this needs more memory than this machine has. Nothing was charged: use fewer "
-            "features, classes or actions."
+            "this needs more memory than this machine has. It was refused before it was charged: "
+            "use fewer features, classes or actions."
         ) from None
 
 

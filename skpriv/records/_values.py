@@ -518,7 +518,7 @@ def finite(*arrays: Any) -> Any:
 def _all_finite(chunk: np.ndarray) -> bool:
     """Whether all numbers are finite; of many their sum nearly always tells it, without memory."""
     if chunk.size < 1_000:
-        # A policy asks about a few numbers in each call, where this is four times as fast as `all`
+        # A policy asks about a few numbers in each call, and `all` takes nearly twice as long
         return not np.count_nonzero(~np.isfinite(chunk))
     with unwarned():
         return bool(np.isfinite(chunk.sum()) or np.isfinite(chunk).all())

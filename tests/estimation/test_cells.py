@@ -1,5 +1,7 @@
 """Directions of cells that may be empty: what is held, what it may move, what is estimable."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from registry.noise import goe
@@ -61,6 +63,13 @@ def test_a_cell_is_held_if_noise_explains_its_slope():
     assert Across.of(slope, 0.0, cells, 1.96).empty == []  # without noise both have rows
     exact = Across.of(np.diag([0.0, 2.0, 5.0, 5.0, 5.0, 5.0]), 0.0, cells, 1.96)
     assert exact.empty == [0]
+
+
+def test_a_cell_is_held_that_other_equations_do_not_tell_however_large_its_slope_is():
+    cells = replace(_cells([ONE[0], 3.0 * ONE[1]]), empty=[1])
+    for told in (cells, cells.turned(lambda rows: 2.0 * rows), cells.at(np.arange(P))):
+        found = Across.of(np.diag([4.0, 9.0, 5.0, 5.0, 5.0, 5.0]), 1.0, told, 1.96)
+        assert found.empty == [1] and abs(found.held) == pytest.approx(ONE[:, 1:2])
 
 
 def test_a_weak_cell_is_held_if_it_is_what_hides_a_direction():

@@ -361,6 +361,7 @@ def test_a_declared_line_has_records_that_noise_may_hide(monkeypatch):
         session.deviation = deviation
         line = _asked(session)
         query = queries[-1]
+        assert query.uncounted == pytest.approx(deviation / 500)  # the noise of a count of lengths
         # A record that stands out of the noise of a moment is hidden in part alone
         records = line.equation.moment_scale / query.limit
         assert fewest < 500 * records < most
