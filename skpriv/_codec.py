@@ -353,8 +353,6 @@ class _Encoder:
             return value if isfinite(value) else {"float": str(value)}
         if isinstance(value, self.apart_kinds):
             return self._written_apart(value)
-        if kind is list:
-            return [self.encode(item) for item in value]
         if kind is dict:
             return {"dict": [[self.encode(k), self.encode(item)] for k, item in value.items()]}
         if kind is slice:
@@ -364,6 +362,8 @@ class _Encoder:
         for base in (bytes, set, tuple, list):
             if isinstance(value, base):
                 items = _text_of(value) if base is bytes else [self.encode(item) for item in value]
+                if kind is list:
+                    return items
                 named = {} if kind is base else {"of": self._name(kind)}
                 return {base.__name__: items, **named}
         return self._reference(value)

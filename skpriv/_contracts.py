@@ -5,8 +5,9 @@ Needs the standard library only. ``isinstance`` looks for the names of a protoco
 one that scikit-learn's `available_if` decorates, is no question for a protocol.
 """
 
+from numbers import Integral
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 def passed_on(path: str, words: str | None = None) -> Any:
     """A property that is an attribute of an attribute, such as "maps.size", with a docstring."""
     return property(attrgetter(path), doc=words)
+
+
+def is_whole(value: Any, low: float, high: float) -> TypeGuard[int]:
+    """Whether a value is a whole number in this range; truth values are none."""
+    kind: Any = type(value)
+    return issubclass(kind, Integral) and kind is not bool and bool(low <= value <= high)
 
 
 @runtime_checkable

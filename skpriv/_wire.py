@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 
+from ._contracts import is_whole
+
 if TYPE_CHECKING:
 
     class Users(TypedDict):
@@ -270,8 +272,7 @@ def read_task(task: Any) -> Any:
 
 def is_known(users: "Users | Adding", user: Any) -> None:
     """Refuse anything but the number of a user of the task."""
-    is_integer = isinstance(user, (int, np.integer)) and not isinstance(user, bool)
-    if not (is_integer and 0 <= user < users["n"]):
+    if not is_whole(user, 0, users["n"] - 1):
         raise ValueError(f"user={user!r} must be a number from 0 to {users['n'] - 1}.")
 
 

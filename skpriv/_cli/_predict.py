@@ -72,17 +72,17 @@ def _predicted(model: Pipeline, frame: Any, level: float) -> dict[str, np.ndarra
     """Columns of predictions and of the ends of their intervals, without digits of no meaning."""
     predictions = model.predict(frame)
     low, high = confidence_interval(model, frame, confidence_level=level)
+    halves = (high - low) / 2.0
     if not is_classifier(model):
-        found = {"prediction": predictions, "low": low, "high": high}
-        return _rounded(found, (high - low) / 2.0)
+        return _rounded({"prediction": predictions, "low": low, "high": high}, halves)
     if low.ndim == 1:  # the interval is that of the second class
         low, high = np.column_stack([1.0 - high, low]), np.column_stack([1.0 - low, high])
-    found = {}
+    found: dict[str, np.ndarray] = {}
     columns = zip(model.classes_, model.predict_proba(frame).T, low.T, high.T, strict=True)
     for label, *numbers in columns:
         ends = ("", " (low)", " (high)")
         found |= {f"probability of {label}{end}": x for end, x in zip(ends, numbers, strict=True)}
-    return {"prediction": predictions} | _rounded(found, (high - low) / 2.0)
+    return {"prediction": predictions} | _rounded(found, halves)
 
 
 def _rounded(columns: dict[str, np.ndarray], halves: np.ndarray) -> dict[str, np.ndarray]:

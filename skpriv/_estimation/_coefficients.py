@@ -18,6 +18,7 @@ from math import ceil, floor, inf, isnan, log10, nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from .._contracts import passed_on
 from .._linalg import FLOAT_STEP, psd_part, quadratic_forms, trace_of
@@ -270,6 +271,31 @@ class CoefficientLaw:
     bounded = passed_on("sums.bounded", "Where an interval rests on public bounds.")
 
     @property
+    def covariance(self) -> "Array":
+        """Covariance of the estimates, shape (q, q)."""
+        return self.sampling + self.privacy
+
+    @property
+    def std_error(self) -> "Array":
+        """Standard errors, of sampling and privacy together."""
+        return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
+
+    @property
+    def statistic(self) -> "Array":
+        """Estimates over their standard errors."""
+        return _ratio(self.estimate, self.std_error)
+
+    @property
+    def p_value(self) -> "Array":
+        """Two-sided normal p-values of the hypothesis that a sum is 0."""
+        return 2.0 * stats.norm.sf(np.abs(self.statistic))
+
+    @property
+    def privacy_share(self) -> "Array":
+        """Part of the variance that privacy added, between 0 and 1."""
+        return _ratio(np.diagonal(self.privacy), np.diagonal(self.covariance))
+
+    @property
     def hidden(self) -> "Array":
         """Which sums the released answers do not tell from noise, shape (q,)."""
         return ~self.resolved if self.bounded is None else ~self.resolved | self.bounded
@@ -293,6 +319,12 @@ class CoefficientLaw:
             )
         for words, places in self.reasons.items():
             yield words + needed, places
+
+
+def _ratio(top: np.ndarray, bottom: np.ndarray) -> "Array":
+    """top / bottom; NaN stays, and 0 / 0 is NaN."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return top / bottom
 
 
 def sandwich(

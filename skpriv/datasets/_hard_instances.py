@@ -25,11 +25,12 @@ def finished(
     "uniform" noise is as wide as [-1, 1] allows at each row, and "sign" makes every target -1 or 1.
     """
     mean = X @ coef
+    draws = rng.uniform(-1.0, 1.0, size=len(X))
     y = mean
     if noise == "uniform":
-        y = mean + (1.0 - np.abs(mean)) * rng.uniform(-1.0, 1.0, size=len(X))
+        y = mean + (1.0 - np.abs(mean)) * draws
     elif noise == "sign":
-        y = np.where(rng.uniform(-1.0, 1.0, size=len(X)) < mean, 1.0, -1.0)
+        y = np.where(draws < mean, 1.0, -1.0)
     return (X, y, coef) if return_coef else (X, y)
 
 

@@ -52,8 +52,8 @@ class ModelComparison(Exported):
     def _column(self, found: Inference) -> dict[str, tuple[str, str]]:
         """Cells of a model, by name: the estimate and the standard error below it."""
         error = found.std_error
-        values = [text.strip() for text in aligned(found.estimate, error)]
-        errors = [text.strip() for text in aligned(error, error)]
+        values = map(str.strip, aligned(found.estimate, error))
+        errors = map(str.strip, aligned(error, error))
         return {
             name: (value, f"({other})" if other != "-" else "")
             for name, value, other in zip(found.names, values, errors, strict=True)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import stats
 
 from .._compat import StrOptions
+from .._contracts import passed_on
 from .._estimation._coefficients import CoefficientLaw
 from .._estimation._intervals import two_sided_quantile
 from .._linalg import ROUNDED
@@ -122,45 +123,23 @@ class Inference(Exported):
     statistics: tuple[Any, ...] | None = None
     budget: Any = None
 
-    @property
-    def estimate(self) -> "Array":
-        """Estimates, shape (n_coefficients,)."""
-        return self.law.estimate
+    estimate = passed_on("law.estimate", "Estimates, shape (n_coefficients,).")
+    covariance = passed_on("law.covariance", "Covariance of the estimates.")
+    std_error = passed_on("law.std_error", "Standard errors, of sampling and privacy together.")
+    statistic = passed_on("law.statistic", "Estimates over their standard errors.")
+    p_value = passed_on("law.p_value", "Two-sided normal p-values that a coefficient is 0.")
+    privacy_share = passed_on("law.privacy_share", "Part of the variance that privacy added.")
+    ratio_name = passed_on("law.ratio_name", "Two words for the exponential of an estimate.")
 
     @property
-    def covariance(self) -> "Array":
-        """Covariance of the estimates, shape (n_coefficients, n_coefficients)."""
-        return self.law.sampling + self.law.privacy
-
-    @property
-    def std_error(self) -> "Array":
-        """Standard errors, of sampling and privacy together."""
-        return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
-
-    @property
-    def low(self) -> np.ndarray:
+    def low(self) -> "Array":
         """Lower ends of the intervals."""
         return self.estimate - self._quantile * self.std_error
 
     @property
-    def high(self) -> np.ndarray:
+    def high(self) -> "Array":
         """Upper ends of the intervals."""
         return self.estimate + self._quantile * self.std_error
-
-    @property
-    def statistic(self) -> np.ndarray:
-        """Estimates over their standard errors."""
-        return _ratio(self.estimate, self.std_error)
-
-    @property
-    def p_value(self) -> "Array":
-        """Two-sided normal p-values of the hypothesis that a coefficient is 0."""
-        return 2.0 * stats.norm.sf(np.abs(self.statistic))
-
-    @property
-    def privacy_share(self) -> np.ndarray:
-        """Part of the variance that privacy added, between 0 and 1."""
-        return _ratio(np.diagonal(self.law.privacy), np.diagonal(self.covariance))
 
     @property
     def estimand(self) -> str:
@@ -171,11 +150,6 @@ class Inference(Exported):
     def ratio(self) -> np.ndarray:
         """Exponentials of the estimates: odds ratios of a logistic fit, rate ratios of counts."""
         return self._exponential(self.estimate)
-
-    @property
-    def ratio_name(self) -> str:
-        """The name of the exponential of an estimate, in two words."""
-        return self.law.ratio_name
 
     @property
     def ratio_low(self) -> np.ndarray:
@@ -284,9 +258,8 @@ class Inference(Exported):
         sums = self.law.estimable(places)
         if not len(sums.estimate):
             return WaldTest(np.nan, 0, np.nan)
-        covariance = sums.sampling + sums.privacy
-        unit = np.sqrt(np.diagonal(covariance))
-        correlation = covariance / np.outer(unit, unit)
+        unit = np.sqrt(np.diagonal(sums.covariance))
+        correlation = sums.covariance / np.outer(unit, unit)
         scaled = sums.estimate / unit
         statistic = float(scaled @ np.linalg.pinv(correlation, hermitian=True) @ scaled)
         rank = int(np.linalg.matrix_rank(correlation, hermitian=True))
@@ -537,9 +510,3 @@ def inference(
 def _p_text(p: float, equals: str = "") -> str:
     """A p-value as text, after "p"; an equality sign stands before one that is shown."""
     return "<.0001" if p < 1e-4 else f"{equals}{p:.4f}"
-
-
-def _ratio(top: np.ndarray, bottom: np.ndarray) -> "Array":
-    """top / bottom; NaN stays, and 0 / 0 is NaN."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return top / bottom

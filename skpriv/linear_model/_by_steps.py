@@ -220,7 +220,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         blocks = max(law.classes, 1)
         if matrix is not None:
             law = law.mapped(np.kron(np.eye(blocks), matrix))
-        variances = [np.diagonal(part) for part in (law.sampling + law.privacy, law.sampling)]
+        variances = [np.diagonal(part) for part in (law.covariance, law.sampling)]
         errors = np.sqrt(np.where(law.hidden, nan, variances))
         return errors.reshape(2, blocks, -1)[:, :, :-1].reshape(2, -1)
 

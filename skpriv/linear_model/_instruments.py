@@ -392,8 +392,7 @@ class FirstStage(Printed):
         for i, law in enumerate(self.laws):
             instrument_sums = law.estimable(range(k))
             if len(b := instrument_sums.estimate):
-                covariance = instrument_sums.sampling + instrument_sums.privacy
-                found[i] = b @ np.linalg.pinv(covariance) @ b / len(b)
+                found[i] = b @ np.linalg.pinv(instrument_sums.covariance) @ b / len(b)
         return found
 
     @property
@@ -450,12 +449,7 @@ class FirstStage(Printed):
 
 
 def _cells(law: CoefficientLaw) -> list[tuple[float, float, float, float]]:
-    variance = np.diagonal(law.sampling) + np.diagonal(law.privacy)
-    error = np.sqrt(np.maximum(variance, 0.0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p_value = 2.0 * stats.norm.sf(np.abs(law.estimate / error))
-        share = np.diagonal(law.privacy) / variance
-    return list(zip(law.estimate, error, p_value, share, strict=True))
+    return list(zip(law.estimate, law.std_error, law.p_value, law.privacy_share, strict=True))
 
 
 def first_stage(

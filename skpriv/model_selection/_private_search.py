@@ -189,17 +189,20 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         with self._accounting():  # in the process where it was pickled, too
             charge(plan.cost(1.0), type(self).__name__)
         target = finite_numbers(y, "y").reshape(-1)
-        limit = plan.scale(target, bounds, self._seed(rng))
+
+        def seed() -> int | None:
+            return None if self.random_state is None else rng.randint(MAX_SEED)
+
+        limit = plan.scale(target, bounds, seed())
         # The order of the rows is secret, and drawn by the operating system unless there is a seed.
         source = NoiseSource(None if self.random_state is None else rng)
         order = source.order(ArrayRows(X, target)).dealt(0, n)
-        scored = order[: max(1, round(SCORED * n))]
-        fitted = order[max(1, round(SCORED * n)) :]
+        scored, fitted = np.split(order, [max(1, round(SCORED * n))])
         part = (1.0 - SIDE_SHARE - REFIT) / len(self.candidates_)
         X_learned = safe_indexing(X, fitted)
         y_learned = target[fitted]
         tasks = (
-            delayed(plan.fit)(params, X_learned, y_learned, part, self._seed(rng))
+            delayed(plan.fit)(params, X_learned, y_learned, part, seed())
             for params in self.candidates_
         )
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
@@ -209,12 +212,12 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         )
         models = list(shown)
         held_out = safe_indexing(X, scored), target[scored]
-        best = plan.best(models, *held_out, bounds, limit, self._seed(rng))
-        score = plan.score(models[best], *held_out, bounds, limit, self._seed(rng))
+        best = plan.best(models, *held_out, bounds, limit, seed())
+        score = plan.score(models[best], *held_out, bounds, limit, seed())
         self.best_params_ = self.candidates_[best]
         self.best_score_ = score
         self.epsilon_per_run_ = plan.epsilon(part)
-        self.best_estimator_ = plan.fit(self.best_params_, X, target, REFIT, self._seed(rng))
+        self.best_estimator_ = plan.fit(self.best_params_, X, target, REFIT, seed())
         self.privacy_report_ = self._report(plan, n, source.secure)
         return self
 
@@ -289,9 +292,6 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         if self.n_iter is None or self.n_iter >= len(listed):
             return listed
         return [listed[i] for i in np.sort(rng.permutation(len(listed))[: self.n_iter])]
-
-    def _seed(self, rng: np.random.RandomState) -> int | None:
-        return None if self.random_state is None else rng.randint(MAX_SEED)
 
     def _report(self, plan: "_Plan", n: int, secure: bool) -> PrivacyReport:
         report = PrivacyReport(type(self).__name__, "central", plan.budget, secure)

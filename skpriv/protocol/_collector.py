@@ -11,10 +11,10 @@ from dataclasses import astuple, replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from .._contracts import is_whole
 from .._estimation._cells import KnowsCells
 from .._sqlite import legible
 from .._wire import WIRE_VERSION, is_known, read_report, reported_directions, task_hash
@@ -111,7 +111,7 @@ class Reports(Rounds):
                 "devices send indices of a codebook, and none of the bits that prediction "
                 "intervals are calibrated by: pass calibration_size=None."
             )
-        if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
+        if not is_whole(seed, 0, 2**32 - 1):
             raise ValueError(f"seed={seed!r} must be a whole number from 0 to 2^32 - 1.")
         return {"seed": int(seed), "n_features": n_features_of(estimator, n_features)}
 

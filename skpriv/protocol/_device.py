@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._contracts import is_whole
 from .._wire import (
     DEVICE_SEED_BYTES, LARGEST_SIZE, codebook, draw_index, draw_sign, equally_good, is_known,
     lifted, read_task, report_bytes, user_seed,
 )  # fmt: skip
 from ..exceptions import PrivacyError
-from ._record import CHANNEL, DAMAGED, check_size, chosen, floats, is_integer, n_phi, scaled_record
+from ._record import CHANNEL, DAMAGED, check_size, chosen, floats, n_phi, scaled_record
 
 if TYPE_CHECKING:
     from .._wire import Task, Users
@@ -78,11 +79,12 @@ def act(state: Any, contexts: Any) -> int:
                 phi = np.column_stack([long * phi, np.full(len(phi), short)])
             if region is None:  # nothing was learned so far, and any action is as good
                 return secrets.randbelow(len(phi))
+            means = phi @ np.array(region["centre"])
             if "weight" in region:
-                return _by_inverse_gaps(phi @ np.array(region["centre"]), region["weight"])
+                return _by_inverse_gaps(means, region["weight"])
             bonus = secrets.choice(region["bonuses"])
             squares = np.einsum("ij,ij->i", phi @ np.array(region["form"]), phi)
-            index = phi @ np.array(region["centre"]) + bonus * np.sqrt(np.maximum(squares, 0.0))
+            index = means + bonus * np.sqrt(np.maximum(squares, 0.0))
             return _any_of(equally_good(index[None]))
     except PrivacyError:
         raise
@@ -132,15 +134,15 @@ def check_task(fields: dict[str, Any]) -> None:
     size = query["n_features"]
     actions = fields.get("policy")
     proper = (
-        is_integer(count, 2, inf)
-        and is_integer(channel["nearest"], 1, count - 1)
+        is_whole(count, 2, inf)
+        and is_whole(channel["nearest"], 1, count - 1)
         and type(epsilon) in (int, float)
         and 0.0 < epsilon <= float_info.max  # a whole number in JSON may be larger
         and channel["seed"] in ("user", "device")
-        and (is_integer(size, 1, LARGEST_SIZE) or size is actions is None)
+        and (is_whole(size, 1, LARGEST_SIZE) or size is actions is None)
     )
     if actions is not None and proper:
-        proper = is_integer(actions["n_actions"], 1, LARGEST_COUNT) and (
+        proper = is_whole(actions["n_actions"], 1, LARGEST_COUNT) and (
             actions["shared"] is True
             or actions["shared"] is False
             and not size % actions["n_actions"]

@@ -7,13 +7,13 @@ because of what a cell holds.
 
 from collections.abc import Sized
 from decimal import Decimal
-from math import isfinite, nan, prod, sqrt
+from math import inf, isfinite, nan, prod, sqrt
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._contracts import Shaped
+from .._contracts import Shaped, is_whole
 from ..exceptions import PrivacyError
 
 if TYPE_CHECKING:
@@ -73,11 +73,6 @@ def floats(cells: Any) -> np.ndarray:
     return np.array([number(cell) for cell in (cells if _sized(cells) else [cells])], dtype=float)
 
 
-def is_integer(number: Any, low: int, high: float) -> bool:
-    """Whether a value of a task is a whole number in this range."""
-    return type(number) is int and low <= number <= high
-
-
 def check_size(amount: int, bound: int, unit: str) -> None:
     """Refuse a task of more work than a device does, by its public numbers.
 
@@ -129,7 +124,7 @@ def chosen(fields: "Task", size: int, x: Any, action: int | None) -> Any:
     actions = fields.get("policy")
     if actions is None:
         return x
-    if isinstance(action, bool) or not isinstance(action, (int, np.integer)) or action < 0:
+    if not is_whole(action, 0, inf):
         return None
     if actions["shared"]:
         rows = np.asarray(x, dtype=object) if isinstance(x, Shaped) else x

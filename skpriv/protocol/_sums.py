@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from sklearn.base import clone
 
+from .._contracts import is_whole
 from .._stored import frozen, set_state
 from .._sqlite import Database, legible
 from .._wire import (
@@ -34,7 +35,7 @@ from ..privacy import (
 )  # fmt: skip
 from ..records import Rows
 from ._ledger import MOST_ATTEMPTS
-from ._record import CHANNEL, DAMAGED, check_size, floats, is_integer, n_cells, number
+from ._record import CHANNEL, DAMAGED, check_size, floats, n_cells, number
 from ._store import n_features_of, restored
 
 if TYPE_CHECKING:
@@ -316,18 +317,18 @@ def _check(fields: Any) -> None:
         epsilon = params["epsilon"]
         proper = (
             channel["name"] == CHANNEL
-            and is_integer(users["n"], 1, inf)
-            and is_integer(users["adding"], 1, users["n"])
-            and is_integer(fields["n_features"], 1, inf)
-            and is_integer(fields["attempt"], 0, inf)
+            and is_whole(users["n"], 1, inf)
+            and is_whole(users["adding"], 1, users["n"])
+            and is_whole(fields["n_features"], 1, inf)
+            and is_whole(fields["attempt"], 0, inf)
             and fields["nonce"].startswith(CHANNEL)
             # Shuffled shares are seen when they are sent: their rounds are not repeated.
             and (fields["attempt"] == 0 or channel["transport"] == "two-servers")
             and capabilities(params["privacy"]).summed
             and 0.0 < epsilon < inf
-            and all(is_integer(n, users["adding"], users["n"]) for _, n in answers)
+            and all(is_whole(n, users["adding"], users["n"]) for _, n in answers)
             and all(
-                is_integer(number, -(2**63), 2**63 - 1) for total, _ in answers for number in total
+                is_whole(number, -(2**63), 2**63 - 1) for total, _ in answers for number in total
             )
         )
     except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
@@ -441,7 +442,7 @@ class Sums(Rounds):
         if estimator.calibration_size is not None:
             raise ValueError("devices answer all queries together: pass calibration_size=None.")
         n_min = -(-19 * int(n_users) // 20) if n_min is None else n_min
-        if not isinstance(n_min, (int, np.integer)) or not 1 <= n_min <= n_users:
+        if not is_whole(n_min, 1, n_users):
             raise ValueError(
                 f"n_min={n_min!r}, the users whose noise is counted on, must be a whole number "
                 f"from 1 to n_users={n_users}: None takes 95% of them."
@@ -510,7 +511,7 @@ class Sums(Rounds):
             total, count = _of_servers(fields, totals, needed.size)
         else:
             total, count = _of_shuffler(fields, totals, needed, n)
-        if not is_integer(count, fields["users"]["adding"], fields["users"]["n"]):
+        if not is_whole(count, fields["users"]["adding"], fields["users"]["n"]):
             raise PrivacyError("the users are fewer than those who are counted on, or too many.")
         return {f"answer {len(self._rounds) + 1}": [total.tolist(), count]}
 
@@ -552,14 +553,14 @@ def _of_shuffler(
             raise ValueError("a share names a coordinate that there is not.")
         total[place] = (total[place] + int(share[0])) % 2**MODULUS
         counts[place] += 1
-    if type(n) is not int or not 1 <= n <= fields["users"]["n"]:
+    if not is_whole(n, 1, fields["users"]["n"]):
         raise ValueError(f"n={n!r} must be the number of users who have sent shares.")
     if not (counts == n * needed.shares).all():
         raise ValueError(
             f"{n} users send {n * needed.shares} shares of each coordinate, and another number "
             "came: a lost share makes its coordinate a random number. Begin another collection."
         )
-    return np.array(total, dtype=np.uint64).view(np.int64), n
+    return np.array(total, dtype=np.uint64).view(np.int64), int(n)
 
 
 TABLES = (

@@ -10,13 +10,14 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from numbers import Integral
+from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.sparse import issparse
 
+from .._contracts import is_whole
 from .._stored import set_state
 from .._printing import first_names
 from ..exceptions import InvalidValues
@@ -54,7 +55,7 @@ def frame(block: Any) -> Any:
 
 def check_length(n: Any, name: str = "n") -> int:
     """A public number of rows or columns as an int, since NumPy's own small ones overflow."""
-    if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+    if not is_whole(n, 1, inf):
         raise ValueError(f"{name} must be a positive integer: a public number, not the rows.")
     return int(n)
 

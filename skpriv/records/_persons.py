@@ -1,11 +1,13 @@
 """Rows of persons: a person is one record, whose rows come together."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._contracts import passed_on
 from .._linalg import unwarned
 from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, ChunkRows, Rows, Summed, added, in_threads
 from ._subset import Subset
@@ -372,6 +374,7 @@ def _turned(words: np.ndarray, bits: int) -> "Array":
     return (words << np.uint64(bits)) | (words >> np.uint64(64 - bits))
 
 
+@dataclass(eq=False)
 class MeanOfPlaces(Summed):
     """A query of rows, averaged over the places that each person has.
 
@@ -384,14 +387,12 @@ class MeanOfPlaces(Summed):
         Whether all numbers of all rows are known to be finite.
     """
 
+    query: Summed
+    largest: int
+    clean: bool
     quiet = True  # a line of progress would tell how many rows persons have, which is private
-
-    def __init__(self, query: Summed, largest: int, clean: bool) -> None:
-        self.query = query
-        self.largest = largest
-        self.clean = clean
-        self.shape = query.shape
-        self.width = query.width
+    shape = passed_on("query.shape")
+    width = passed_on("query.width")
 
     def sum(self, X: np.ndarray, y: np.ndarray) -> "Array":
         """Exact sum over a chunk of rows."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import field
 from functools import reduce
+from math import inf
 from numbers import Integral
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,6 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..._compat import HasMethods
+from ..._contracts import is_whole
 from ..._parameters import Count, attribute, parameters
 from ..._stored import frozen, frozen_object, set_state, stored_in_policies
 from ...exceptions import PrivacyError
@@ -95,7 +97,7 @@ def epoch_length(schedule: Any, epoch: int) -> int:
 
 
 def _check_length(length: Any) -> int:
-    if isinstance(length, bool) or not isinstance(length, Integral) or length < 1:
+    if not is_whole(length, 1, inf):
         raise ValueError(
             f"the length of an epoch is {length!r}, but must be an int of at least 1. A schedule "
             "is a name, an int, a sequence of ints, an EpochSchedule or another callable of the "

@@ -139,11 +139,11 @@ class ActingPolicy(PolicyRun):
             least = n_actions if left is None else left.sum(axis=1).min(initial=n_actions)
             if k != int(k) or not 1 <= k <= least:
                 raise ValueError(f"k={k} must be an int from 1 to the number of available actions.")
-            places = [by_chance(self._quiet_chances(phi, left), n, self._rng)]
+            places: list[Any] = []
             while len(places) < k:
+                places.append(by_chance(self._quiet_chances(phi, left), n, self._rng))
                 left = np.broadcast_to(True if left is None else left, (n, n_actions)).copy()
                 left[np.arange(n), places[-1][0]] = False
-                places.append(by_chance(self._quiet_chances(phi, left), n, self._rng))
         ranking, propensities = map(np.column_stack, zip(*places, strict=True))
         return ranking, propensities
 

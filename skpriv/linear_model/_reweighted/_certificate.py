@@ -86,10 +86,8 @@ class GradientCertificate:
             smallest = np.linalg.eigvalsh(self.mean_phi)[0] + ridge
             if smallest <= slack or smallest <= 0.0:
                 continue
-            for middle, width in (
-                self._about_point(points, ridge, slopes, residual, slack, reach),
-                self._about_step(points, ridge, slopes, residual, slack, reach),
-            ):
+            for about in (self._about_point, self._about_step):
+                middle, width = about(points, ridge, slopes, residual, slack, reach)
                 better = width < half
                 centre = np.where(better, middle, centre)
                 half = np.where(better, width, half)

@@ -225,9 +225,10 @@ def _term_moments(
     cross = 2.0 * norm / (c1 * c2)
     square = (norm / c2) ** 2
     xx = t2 / c1**2 - cross * cosine * mean * t3 + square * (cosine**2 * t4 + sine**2 * x2y2)
-    yy = y2 / c1**2 - cross * cosine * xy2 + square * (cosine**2 * x2y2 + 3.0 * sine**2 * y4)
+    beyond = y2 / c1**2 - cross * cosine * xy2
+    yy = beyond + square * (cosine**2 * x2y2 + 3.0 * sine**2 * y4)
     xy = -cross * sine * xy2 + square * 2.0 * cosine * sine * x2y2
-    rest = y2 / c1**2 - cross * cosine * xy2 + square * (cosine**2 * x2y2 + sine**2 * y4)
+    rest = beyond + square * (cosine**2 * x2y2 + sine**2 * y4)
     k2 = ((1.0 / c2 - 1.0) / D * norm) ** 2
     xx -= k2 * cosine**2
     xy -= k2 * cosine * sine

@@ -1,11 +1,12 @@
 """Rows that are protected together, and how many of them there are."""
 
 from collections.abc import Callable
-from numbers import Integral
+from math import inf
 from typing import Any
 
 import numpy as np
 
+from ..._contracts import is_whole
 from ..._stored import frozen
 from ...exceptions import PrivacyError
 from ...records import Rows, codes, in_memory, public_shape
@@ -59,7 +60,7 @@ class Groups:
                 "groups must be in memory, since the number of persons is public and counted "
                 f"before the charge: pass numpy.asarray of this {type(labels).__name__}."
             )
-        if isinstance(largest, bool) or not isinstance(largest, Integral) or largest < 1:
+        if not is_whole(largest, 1, inf):
             raise ValueError(
                 "groups needs max_rows_per_group, a number of at least 1: how many rows of each "
                 f"person are used, not {largest!r}. The noise grows in proportion to it."
