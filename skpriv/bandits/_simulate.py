@@ -211,7 +211,8 @@ class _Lane:
         totals = self.last + np.cumsum(each, axis=1)
         here = (self.rounds > self.done) & (self.rounds <= self.done + len(means))
         self.totals[:, here] = totals[:, self.rounds[here] - self.done - 1]
-        self.last, self.done = totals[:, -1:], self.done + len(means)
+        self.last = totals[:, -1:]
+        self.done += len(means)
         self.seconds += time.process_time() - began
 
 
@@ -225,8 +226,13 @@ def seed_all(policy: "BasePolicy", seed: Any, seeded: bool) -> None:
     for name, value in zip(names, seed.generate_state(max(1, len(names))), strict=False):
         if seeded or params[name] is not None:
             policy.set_params(**{name: int(value) % MAX_SEED})
-    lists = (value for value in params.values() if isinstance(value, list | tuple))
-    inner = [part for parts in lists for part in parts if hasattr(part, "get_params")]
+    inner = [
+        part
+        for parts in params.values()
+        if isinstance(parts, list | tuple)
+        for part in parts
+        if hasattr(part, "get_params")
+    ]
     for part, own in zip(inner, seed.spawn(len(inner)), strict=True):
         seed_all(part, own, seeded)
 

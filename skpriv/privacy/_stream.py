@@ -58,6 +58,8 @@ class Stream(ABC):
     batch : int, default=None
         Public number of records between two reads, 0 if none is given; only models in which users
         hide each other need it.
+    span : int, default=None
+        How many reads a curator's noise is the least for; None is all.
 
     Attributes
     ----------
@@ -79,7 +81,9 @@ class Stream(ABC):
     noise: Noise
     cost: Cost
 
-    def __init__(self, query: "Query", n_reads: int, batch: int | None = None) -> None:
+    def __init__(
+        self, query: "Query", n_reads: int, batch: int | None = None, span: int | None = None
+    ) -> None:
         if n_reads < 1:
             raise ValueError(f"n_reads={n_reads} must be at least 1.")
         # FactorStream has 3 numbers for each of the sum in 9 states, if it is read 200 times
@@ -289,6 +293,10 @@ class FactorStream(Stream):
     with weights w_b >= 0 for which they are close to r_k: the noise is within 0.01% of that of the
     root. Such sums are made by one state for each b, so that memory does not grow with the reads.
 
+    With a span the entries are those for so many reads, and fall geometrically after them, so that
+    ||c|| is bounded however many reads there are. The noise is less in the first reads, and grows
+    as the root of their number later.
+
     Notes
     -----
     **Privacy guarantee**: a record is in one increment, hence moves C x by at most D ||c||, D the
@@ -320,9 +328,11 @@ class FactorStream(Stream):
     array([7. , 7.9, 8.3, 8.5, 8.8, 8.9, 9.1, 9.2])
     """
 
-    def __init__(self, query: "Query", n_reads: int, batch: int | None = None) -> None:
+    def __init__(
+        self, query: "Query", n_reads: int, batch: int | None = None, span: int | None = None
+    ) -> None:
         super().__init__(query, n_reads, batch)
-        self._rates, self._weights = _geometric_root(n_reads)
+        self._rates, self._weights = _geometric_root(span or n_reads)
         powers = (1.0 - self._rates) ** np.arange(n_reads)[:, None]
         self.column = powers @ self._weights  # c_k
         self.sensitivity = sqrt(self.column @ self.column) * query.sensitivity
@@ -599,7 +609,12 @@ class SharedSumStream(BatchedStream):
 
 
 def stream_of(
-    session: "type[Session]", query: "Query", budget: "Budget", horizon: int, batch: int | None
+    session: "type[Session]",
+    query: "Query",
+    budget: "Budget",
+    horizon: int,
+    batch: int | None,
+    span: int | None = None,
 ) -> Stream:
     """Stream that a session has not begun: what is public has been checked.
 
@@ -614,6 +629,8 @@ def stream_of(
         How often the sum may be read at most.
     batch : int, default=None
         Public number of records between two reads.
+    span : int, default=None
+        How many reads a curator's noise is the least for.
 
     Returns
     -------
@@ -621,6 +638,6 @@ def stream_of(
     """
     if session.running_sums is None:
         raise PrivacyError(f"privacy={session.model!r} has no running sums.")
-    stream = session.running_sums(query, horizon, batch)
+    stream = session.running_sums(query, horizon, batch, span)
     stream.check(budget)
     return stream

@@ -251,8 +251,7 @@ class OnlineLinUCB(OptimisticPolicy):
     def _restart(self, steps: int) -> None:
         """Forget all but the past of the sums (Algorithm 7: a fresh Algorithm 1)."""
         p = self._scaling.size
-        self._steps = steps
-        self._left = steps
+        self._steps = self._left = steps
         self._learner: Any = None
         self._base = self._previous
         self._gram = np.zeros((p, p))

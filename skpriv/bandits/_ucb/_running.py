@@ -46,8 +46,11 @@ class GrowingTimes:
 
     Exact sums cost nothing to read: after each of the first 40 rounds, then as above. Learned
     answers are used soon however long the run becomes, so that nobody has to know how long it will
-    be: 200 reads reach 2.6 million rounds, and another 200 reach 4e10. The error of an estimate
-    falls by at most 2.5% between two reads, so that more reads would help little, and cost noise.
+    be: 1,000 reads reach 1e22 rounds. The error of an estimate falls by at most 2.5% between two
+    reads, so that more reads would help little, and cost noise. The noise is the least for the
+    first 32 reads, or 700 rounds. Later sums grow faster than their noise does: beside a stream for
+    200 reads it is .91 times as large up to 1,000 rounds, .97 at 10,000, 1.04 at 100,000, 1.12 at
+    2.6 million, and .88 where a second stream would begin.
 
     Parameters
     ----------
@@ -60,12 +63,15 @@ class GrowingTimes:
         own, whose noise is calibrated to its size.
     phases : int
         Each phase has so many times the reads of the one before.
+    span : int or None
+        Reads for which a curator's noise is the least; None is all of a phase.
     """
 
     every: int = 20
     growth: float = 0.05
-    n_reads: int = 200
+    n_reads: int = 1000
     phases: int = 1
+    span: int | None = 32
 
     @classmethod
     def even(cls, every: int | str, horizon: int) -> "GrowingTimes":
@@ -74,7 +80,7 @@ class GrowingTimes:
         A phase has twice as many reads as the one before.
         """
         every = max(1, horizon // 200) if every == "auto" else int(every)
-        return cls(every=every, growth=0.0, n_reads=-(-horizon // every), phases=2)
+        return cls(every=every, growth=0.0, n_reads=-(-horizon // every), phases=2, span=None)
 
     def reads(self, phase: int) -> Any:
         """Number of reads of a phase, hence of one stream."""

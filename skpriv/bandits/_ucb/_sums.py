@@ -488,8 +488,11 @@ class Windows:
         The noise since a read in the middle of an earlier phase is not known: after an alarm there,
         the first window begins with the end of that phase.
         """
-        later = (mark for mark in self._marks[:-1] if mark.rounds >= self._origin)
-        usable = [mark for mark in later if now.noise_since(mark) is not None]
+        usable = [
+            mark
+            for mark in self._marks[:-1]
+            if mark.rounds >= self._origin and now.noise_since(mark) is not None
+        ]
         found = [usable[0] if self._origin and usable else NOTHING]
         for fraction in FRACTIONS:
             place = self._origin + fraction * (now.rounds - self._origin)
@@ -719,6 +722,7 @@ class PhasedSums:
                 n_reads=reads,
                 random_state=self._random_state,
                 batch=batch,
+                span=self.times.span,
                 **self._options,
             )
             cost: Any = stream.report.charged

@@ -399,6 +399,7 @@ def open_stream(
     *,
     batch: int | None = None,
     places: int = 1,
+    span: int | None = None,
 ) -> Stream:
     """Open a running sum; its whole cost is charged here, before any record is seen.
 
@@ -421,6 +422,9 @@ def open_stream(
     places : int, default=1
         Records that one unit may have, at most one of them between two reads: then the budget is
         that of the unit. Streams of a curator alone.
+    span : int, default=None
+        How many reads the noise of a curator is the least for: with fewer than all, first reads
+        have less noise and later ones more. None is all.
 
     Returns
     -------
@@ -448,7 +452,7 @@ def open_stream(
     True
     """
     trust = Trust.of(privacy, budget)
-    stream = stream_of(_session_class(trust), query, trust.budget, n_reads, batch)
+    stream = stream_of(_session_class(trust), query, trust.budget, n_reads, batch, span)
     if places > 1:
         stream.spread(places)
     begun: Stream = begin_stream(privacy, stream, budget, random_state, name)
