@@ -29,21 +29,22 @@ def add_budget(parser: "ArgumentParser") -> None:
 
 def run_budget(args: "Namespace") -> int:
     """Print the charges of a ledger, or make one with the total --epsilon."""
+    prints = args.epsilon is None
     absent = f"The ledger {args.ledger} is not a file: --epsilon E makes one with this total."
-    refuse(args.epsilon is None and not Path(args.ledger).is_file(), absent)
-    unpriced = args.unit is not None and args.epsilon is None
+    refuse(prints and not Path(args.ledger).is_file(), absent)
+    unpriced = prints and args.unit is not None
     refuse(unpriced, "--unit needs --epsilon: the unit is set with the total.")
-    total = _total(args.ledger)
-    if args.epsilon is not None and total is not None:
+    present = _present_ledger(args.ledger)
+    total = present and present.ledger.limit
+    if total and not prints:
         raise CommandError(
-            f"The ledger {args.ledger} has a total of epsilon {total.epsilon:g}: it cannot be "
-            "changed. Leave --epsilon out to print its charges."
+            f"The ledger {args.ledger} has a total of epsilon {total.budget.epsilon:g}: it cannot "
+            "be changed. Leave --epsilon out to print its charges."
         )
-    if args.epsilon is None and total is None:
-        accountant = BudgetAccountant(inf, args.delta, ledger=args.ledger)
+    if prints and not total:
+        print(BudgetAccountant(inf, args.delta, ledger=args.ledger))
     else:
-        accountant = open_ledger(args.ledger, (args.epsilon, args.delta), unit=args.unit)
-    print(accountant)
+        print(open_ledger(args.ledger, (args.epsilon, args.delta), unit=args.unit))
     return 0
 
 
@@ -89,12 +90,12 @@ def open_ledger(
     purpose : str, default=""
         What the charges are for.
     """
-    if _total(path) is not None:
+    present = _present_ledger(path)
+    if present and present.ledger.limit:
         return BudgetAccountant(ledger=path, purpose=purpose)
-    if Path(path).is_file():
-        spent = BudgetAccountant(inf, ledger=path).ledger.total()
+    if present:
         refuse(
-            not spent.fits(Budget(*total)),
+            not present.ledger.total().fits(Budget(*total)),
             f"The ledger {path} has spent more than epsilon {total[0]:g} at delta {total[1]:g}: "
             "give it a larger total with `budget --epsilon`.",
         )
@@ -104,17 +105,15 @@ def open_ledger(
 
 def unit_of(path: str | None) -> tuple[str | None, int | None]:
     """The column of people and the most rows of a person that a ledger protects, or two None."""
-    if path is None or not Path(path).is_file():
+    present = path and _present_ledger(path)
+    if not present or isinstance(present.unit, str):
         return None, None
-    with explained(f"The ledger {path} cannot be used:"):
-        unit = BudgetAccountant(inf, ledger=path).unit
-    return (None, None) if isinstance(unit, str) else (unit[0] or None, unit[1])
+    return present.unit[0] or None, present.unit[1]
 
 
-def _total(path: str) -> Budget | None:
-    """Budget that stands in a ledger; None if there is none, or no file."""
+def _present_ledger(path: str) -> BudgetAccountant | None:
+    """Accountant of a ledger as it stands, whatever its total; None if there is no file."""
     if not Path(path).is_file():
         return None
     with explained(f"The ledger {path} cannot be used:"):
-        limit = BudgetAccountant(inf, ledger=path).ledger.limit
-    return None if limit is None else limit.budget
+        return BudgetAccountant(inf, ledger=path)

@@ -137,7 +137,7 @@ def main_region(failure: float) -> tuple[float, float]:
     failure : float
         Probability of failure of one side.
     """
-    q = float(stats.norm.isf(0.2 * failure))
+    q = one_sided_quantile(0.2 * failure)
     nodes, weights = special.roots_legendre(60)
     a = 0.5 * q * (nodes + 1.0)
     density = 0.5 * q * weights * stats.norm.pdf(a)
@@ -196,6 +196,11 @@ def check_level(confidence_level: Any) -> None:
         raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1), as a number.")
 
 
+def one_sided_quantile(failure: float) -> float:
+    """Standard errors above which a normal variable is with this probability."""
+    return -float(special.ndtri(failure))
+
+
 def two_sided_quantile(confidence_level: float) -> float:
     """Half-width, in standard errors, of a normal interval with equal tails.
 
@@ -208,7 +213,7 @@ def two_sided_quantile(confidence_level: float) -> float:
     >>> round(two_sided_quantile(0.95), 2)
     1.96
     """
-    return -float(special.ndtri((1.0 - confidence_level) / 2.0))
+    return one_sided_quantile((1.0 - confidence_level) / 2.0)
 
 
 # Deviations of its noise above which a number counts as told from it, and that a released count or
@@ -641,7 +646,7 @@ def _sharp(
     noise = (scale * longest) ** 2 + design
     reach = RANGE * lengths / 3.0
     half = np.sqrt(2.0 * t * variance + noise * q**2) + reach * t
-    follows = scale * stats.norm.isf(parts.follows / 2.0) + solved.noise * size
+    follows = scale * one_sided_quantile(parts.follows / 2.0) + solved.noise * size
     half += solved.ratio * longest * follows
     t, q = main_region(parts.bounded / 2.0)
     bounded = np.sqrt(2.0 * t * variance + (scale * lengths * q) ** 2) + reach * t
@@ -670,7 +675,7 @@ def _solve(
     privacy = squares.sum() + 2.0 * sqrt((squares**2).sum() * length) + 2.0 * squares[-1] * length
     privacy = equations.target_scale * sqrt(privacy)
     excess = equations.residual_excess
-    excess = max(excess + stats.norm.isf(parts.excess) * equations.excess_scale, 0.0)
+    excess = max(excess + one_sided_quantile(parts.excess) * equations.excess_scale, 0.0)
     slack = operator_quantile(equations.gram_scale, p, parts.gram)
     away = [norm_of(theta - np.array(at)) for at in equations.residual_thetas]
     bounds = _SumBounds(equations, inverse, 1.0 / smallest, slack, excess, parts)
@@ -714,7 +719,7 @@ class _SumBounds:
             scale = equations.residual_scale
             R = _upper(equations.residual_gram)
             cut = excess * longest**2
-            quantile = stats.norm.isf(parts.total) * scale
+            quantile = one_sided_quantile(parts.total) * scale
             self.seen = (both * R).sum() + quantile * norm_of(both)
             self.seen = max(self.seen, 0.0) + cut
             weak = float(np.linalg.eigvalsh(inverse @ R @ inverse.T)[-1])
@@ -750,7 +755,7 @@ def _sharp_variance(
     if not equations.residual_thetas:
         return variance
     seen = quadratic_forms(V, equations.residual_gram)
-    seen += stats.norm.isf(parts.seen) * equations.residual_scale * squares
+    seen += one_sided_quantile(parts.seen) * equations.residual_scale * squares
     seen = np.maximum(seen, 0.0) + solved.excess * squares
     unit = RANGE**2 * squares * log(1.0 / parts.realised)
     for _ in range(SHARPENINGS):

@@ -130,6 +130,7 @@ def fit(model: Any, data: Any) -> None:
         model.fit(*data)
 
 
+@dataclass
 class Play:
     """Run of a policy on rounds (contexts, rewards) or (contexts, actions, rewards).
 
@@ -147,9 +148,8 @@ class Play:
         collects them. If users answer for themselves, each stays in the own round.
     """
 
-    def __init__(self, replaced: Any, order: Any = None) -> None:
-        self.replaced = replaced
-        self.order = order
+    replaced: Any
+    order: Any = None
 
     def __call__(self, policy: Any, data: Any) -> Any:
         """Drive the policy through all rounds; return the transcript."""

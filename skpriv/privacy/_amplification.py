@@ -275,10 +275,7 @@ def _largest_mu(budget: Budget, n: int, reach: float, point: Point, mu: float) -
     while low > 0.0 and high < 4.0 * mu and proves(high):
         low = high
         high *= factor
-    while low > 0.0 and high - low > 1e-5 * low:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if proves(middle) else (low, middle)
-    return low
+    return low and bisected(proves, low, high, 1e-5 * low)[0]
 
 
 TILTS = np.geomspace(1e-5, 1.0, 300)  # tilts that are tried, over the largest one

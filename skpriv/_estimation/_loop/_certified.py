@@ -8,8 +8,6 @@ from math import hypot, log, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
-
 from ..._linalg import RELATIVE_ZERO, quadratic_forms, trace_of
 from .._intervals import (
     RANGE,
@@ -18,6 +16,7 @@ from .._intervals import (
     largest_sum,
     main_region,
     norm_quantile,
+    one_sided_quantile,
     operator_quantile,
     shared,
 )
@@ -93,11 +92,11 @@ def _distance(
     """Bound on |b* - b0|, or None where there is none."""
     p = len(last.moment)
     n = last.n
-    pull = stats.norm.isf(failure.pull)
+    pull = one_sided_quantile(failure.pull)
     smallest = values[0] - pull * last.gram_scale
     if smallest <= 0.0:
         return None
-    excess = max(last.excess + stats.norm.isf(failure.excess) * last.excess_scale, 0.0)
+    excess = max(last.excess + one_sided_quantile(failure.excess) * last.excess_scale, 0.0)
     cut = (1.0 + last.fall) * excess
     squares = (2.0 * last.limit + last.most_excess) * excess
     shifts = SHIFTS * smallest
@@ -118,16 +117,16 @@ def _distance(
         noise_norm = size(total, weak) + cut + pull * last.moment_scale
         return float(((noise_norm + np.sqrt(noise_norm**2 + pulls)) / (2.0 * shifts)).min())
 
-    largest = values[-1] + stats.norm.isf(failure.largest) * last.gram_scale
+    largest = values[-1] + one_sided_quantile(failure.largest) * last.gram_scale
     largest = min(largest, 1.0)
-    trace = values.sum() + sqrt(p) * stats.norm.isf(failure.trace) * last.gram_scale
+    trace = values.sum() + sqrt(p) * one_sided_quantile(failure.trace) * last.gram_scale
     total = min(max(trace, largest), 1.0)  # E zeta^2 <= 1
     weak = largest
     moved = solved(total, weak)
     residual_trace = trace_of(last.residual_gram)
-    residual_trace += sqrt(p) * stats.norm.isf(failure.total) * last.residual_scale
+    residual_trace += sqrt(p) * one_sided_quantile(failure.total) * last.residual_scale
     residual_largest = float(np.linalg.eigvalsh(last.residual_gram)[-1])
-    residual_largest += stats.norm.isf(failure.weak) * last.residual_scale
+    residual_largest += one_sided_quantile(failure.weak) * last.residual_scale
     residual_trace = max(residual_trace, 0.0) + squares
     residual_largest = max(residual_largest, 0.0) + squares
     unit = RANGE**2 * log(2.0 / failure.variances) / n
@@ -154,7 +153,7 @@ def _variance(
     variance = (design + noise * squares).clip(0.0, squares)  # E zeta^2 <= 1 and |e| <= 1
     widths = 2.0 * last.limit + last.most_excess
     scale = hypot(last.residual_scale, widths * last.excess_scale)
-    seen = widths * last.excess + stats.norm.isf(failure.seen) * scale
+    seen = widths * last.excess + one_sided_quantile(failure.seen) * scale
     seen = quadratic_forms(dual, last.residual_gram) + seen * squares
     seen = np.maximum(seen, 0.0)
     unit = RANGE**2 * squares * log(1.0 / failure.realised) / n

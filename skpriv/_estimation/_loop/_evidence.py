@@ -303,11 +303,12 @@ def known_mean(
     """
     constant = lapack.dtrtrs(whitened.W, maps.row_map.constant, trans=1)[0]  # W is upper
     start = link.linear_part(released.mean)
+    b = pool.b
     slope = released.part * link.steepest / link.far_length * link.slope(start, released.mean)
     gram = pool.slope / slope
     level = max(constant @ gram @ constant, 0.1)  # mean of w^2
-    moved = weights_move_mean(level, float(pool.b @ gram @ pool.b))
-    value = (constant @ gram @ pool.b) / level
+    moved = weights_move_mean(level, float(b @ gram @ b))
+    value = (constant @ gram @ b) / level
     precision = 0.0
     # The deviation of residuals which no clip made small. Clipped at 1.25 of their own deviations,
     # the residuals of a rare target have a third of their deviation. Two deviations of the noise
@@ -316,21 +317,21 @@ def known_mean(
     explained = 0.0
     if link.linear:
         precision = 1.0 / (released.scale**2 + pool.variance / equation.n + moved)
-        explained = float(pool.b @ pool.slope @ pool.b)
+        explained = float(b @ pool.slope @ b)
     deviation = sqrt(max(pool.variance, deviation**2 - 4.0 * noise**2 - explained))
     unit = 1.0 if link.linear else slope / released.part
     counts: tuple[float, ...] = ()
     if rules.mean:
         clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.mean)))
         limit = min(link.farthest, clip * deviation)
-        theta = whitened.W.T @ pool.b
+        theta = whitened.W.T @ b
         fields = maps.row_map, maps.target_map, start, theta, limit, link
         if link.linear:
             query = ResidualMeanQuery(*fields)
         else:
             # The fit has the mean exp(start + value - square / 2), since the gram weighs rows by
             # their means.
-            away = pool.b - value * constant
+            away = b - value * constant
             square = max(away @ gram @ away, 0.0) / level
             fitted: Any = link.mean(start + value - square / 2.0)
             far: Any = min(
@@ -362,7 +363,7 @@ def known_mean(
     skew *= (1.0 + equation.fall) / unit
     if not link.linear:
         skew = min(skew, MOST_SKEW)
-    return KnownMean(pool.b, constant, gram, value, 1.0 / precision, skew, slope, counts)
+    return KnownMean(b, constant, gram, value, 1.0 / precision, skew, slope, counts)
 
 
 def known_length(

@@ -247,13 +247,14 @@ class Rules:
             the estimand: its equation has most of the budget then.
         """
         N = effective_records
+        linear = link.linear
         resolution = N / p**1.5
         precision = N / sqrt(n * p)
         noisy = min(1.0, RESOLVED / resolution)  # 1 where the Gram matrix is not resolved
-        enough = link.enough(p) if ranged or not link.linear else NORMED
+        enough = link.enough(p) if ranged or not linear else NORMED
         few_records = N < enough
         # If noise hides typical eigenvalues, one look at the Gram matrix tells as much as slopes
-        one_look = link.linear and resolution < RESOLVED / 8.0
+        one_look = linear and resolution < RESOLVED / 8.0
         room_power = (
             float(np.interp(resolution, CERTIFIED, MEAN_ROOM)) if textbook else MEAN_ROOM[0]
         )
@@ -271,19 +272,19 @@ class Rules:
         # Noise of the mean square of a feature, in half-ranges
         noise = 2.0 * sqrt(p / (rest * margins)) / (SQUARES * N)
         # Fits of counts and of several classes lose by margins (docs/evidence/glm.md)
-        useful = boxed and link.parts == 1 and (link.linear or link.limit is not None)
+        useful = boxed and link.parts == 1 and (linear or link.limit is not None)
         margins *= useful and noise <= MARGINS_NOISE and not few_records
         whitening = LEARNT * max(0.5, noisy) * (not few_records)
-        mean = of_mean if link.linear or textbook else max(LAST_COUNT, of_mean)
-        mean *= fit_intercept and link.limit is None and (k < 2.5 or not link.linear)
-        of_line = link.linear and fit_intercept
+        mean = of_mean if linear or textbook else max(LAST_COUNT, of_mean)
+        mean *= fit_intercept and link.limit is None and (k < 2.5 or not linear)
+        of_line = linear and fit_intercept
         stretch = QUESTION if of_line and resolution >= STRETCHED else 0.0
         clipped = CLIPPED_SHARE if counted and resolution >= RESOLVED else 0.0
         left = 1.0 - margins - whitening - mean - stretch - clipped
         gram = 0.0
         if resolution < RESOLVED or link.parts > 1:
             line = 0.0
-        elif textbook and link.linear:
+        elif textbook and linear:
             line, gram = (left * part for part in LINE_AND_GRAM)
         elif textbook:
             declared, largest = DECLARED
@@ -291,13 +292,13 @@ class Rules:
         else:
             line = QUESTION * min(1.0, resolution / TOLD_LINE) ** 2
         left_for_steps = rest * (left - line - gram)
-        capped = ranged or few_records or not link.linear
+        capped = ranged or few_records or not linear
         steps = _shares_of_steps(N, resolution, link, one_look, capped)
         return cls(
             effective_records=N,
             few_records=few_records,
             enough=enough,
-            mean_only=(fit_intercept or not link.linear) and N < link.mean_effective_records,
+            mean_only=(fit_intercept or not linear) and N < link.mean_effective_records,
             location=location,
             spread=spread,
             margins=rest * margins,
@@ -312,8 +313,8 @@ class Rules:
             length=min(1.0, max(length, sqrt(p / n))),
             shortest=sqrt(noisy),
             mean_room=max(1.0, precision**room_power),
-            asks_cut=resolution >= CERTIFIED[textbook and link.linear],
-            bends=not link.linear,
+            asks_cut=resolution >= CERTIFIED[textbook and linear],
+            bends=not linear,
             subset=part_needed(n, SUBSET_RESOLUTIONS[0 if ranged else 1] / resolution),
             slopes=few_records or not one_look,
         )

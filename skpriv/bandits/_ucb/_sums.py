@@ -619,6 +619,11 @@ class PhasedSums:
         self.reserve(1)
 
     @property
+    def _present(self) -> Any:
+        """The stream of the present phase."""
+        return self._streams[0]
+
+    @property
     def length(self) -> int:
         """Public number of rounds between the last read and the next one."""
         return self.times.length(self.rounds)
@@ -626,7 +631,7 @@ class PhasedSums:
     @property
     def place(self) -> Any:
         """Number of the next read among those of all phases: that by which copies find it."""
-        stream = self._streams[0]
+        stream = self._present
         phase = self._opened - len(self._streams)
         ended = stream.reads == stream.n_reads
         return ((phase + ended) << 40) + (0 if ended else stream.reads)  # a phase has fewer reads
@@ -649,14 +654,14 @@ class PhasedSums:
 
         def add(part: slice) -> None:
             self._push()
-            self._streams[0].push(X, y, n)
+            self._present.push(X, y, n)
 
         return self._taken(n, add)
 
     def take_reports(self, reports: "LiftedReports") -> Iterator[Any]:
         """Add reports that users have made, as `take` adds records."""
         return self._taken(
-            len(reports.directions), lambda part: self._streams[0].take(reports.part(part))
+            len(reports.directions), lambda part: self._present.take(reports.part(part))
         )
 
     def counted(self) -> "list[ReportRow]":
@@ -670,7 +675,7 @@ class PhasedSums:
     @property
     def code(self) -> Any:
         """Code of the users' reports."""
-        return self._streams[0].noise.code
+        return self._present.noise.code
 
     def _taken(self, n: int, add: Callable[..., Any]) -> "Iterator[NormalEquations]":
         """Add n records in parts that end at public times, and yield equations there."""
@@ -678,7 +683,7 @@ class PhasedSums:
         while start < n:
             length = self.length
             stop = min(n, start + length - self.pending)
-            if self._streams[0].reads == self._streams[0].n_reads:
+            if self._present.reads == self._present.n_reads:
                 self._past = self.mark.answer
                 self.report.rows[:] = self.counted()
                 self._streams.pop(0)
@@ -689,8 +694,8 @@ class PhasedSums:
                 self.rounds += length
                 self.pending = 0
                 self._push()
-                total = self._total(self._streams[0].read())
-                self.mark = Mark(self.rounds, total, self._streams[0], self._streams[0].reads)
+                total = self._total(self._present.read())
+                self.mark = Mark(self.rounds, total, self._present, self._present.reads)
                 yield self.query.equations(total)
 
     def _keep(self, X: np.ndarray, y: np.ndarray) -> None:
@@ -704,7 +709,7 @@ class PhasedSums:
         """Give the rows that were kept to the present stream."""
         if batches := self._batches:
             self._batches = Raw()
-            self._streams[0].push(*map(np.concatenate, zip(*batches, strict=True)))
+            self._present.push(*map(np.concatenate, zip(*batches, strict=True)))
 
     def _total(self, answer: Answer) -> Answer:
         if not self._past.n:

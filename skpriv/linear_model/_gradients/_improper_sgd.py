@@ -10,10 +10,10 @@ from numbers import Real
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize
 
 from ..._compat import Interval, StrOptions
-from ..._estimation._intervals import event, split_failure
+from ..._estimation._intervals import event, one_sided_quantile, split_failure
 from ..._estimation._reports import LiftedMomentsQuery
 from ..._linalg import ROUNDED, norm_of
 from ..._parameters import Channel, Count, DataNorm, Positive, parameters
@@ -230,7 +230,7 @@ def root_mean_square_bound(
     of_noise, of_mean = split_failure(failure, 1.0, 1.0)
     of_noise = event("noise of the terms", of_noise)
     of_mean = event("their mean", of_mean)
-    slack = scale * sqrt(1.0 + theta_bound**2) * stats.norm.isf(of_noise)
+    slack = scale * sqrt(1.0 + theta_bound**2) * one_sided_quantile(of_noise)
     length = log(1.0 / of_mean)
     middle = max(terms[0] + theta_bound * terms[1] + slack, 0.0) + 5.0 * length / (3.0 * m)
     linear = sqrt(8.0 * length / m)

@@ -11,11 +11,11 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from scipy import sparse, special, stats
+from scipy import sparse, special
 
 from ..._compat import Interval
 from ..._contracts import passed_on
-from ..._estimation._intervals import event, split_failure
+from ..._estimation._intervals import event, one_sided_quantile, split_failure
 from ..._estimation._links import IDENTITY
 from ..._estimation._loop._rows import Whitened
 from ..._estimation._loop._rules import QUESTION
@@ -352,7 +352,7 @@ def support_certificate(
     noise, rest = split_failure(1.0 - confidence_level, of_noise if scale else 0.0, of_targets)
     noise = event("noise of the gradient", noise)
     rest = event("errors of the targets", rest)
-    released = gradient.value[0] + (scale * stats.norm.isf(noise) if scale else 0.0)
+    released = gradient.value[0] + (scale * one_sided_quantile(noise) if scale else 0.0)
     targets = sqrt(2.0 * log(2.0 * n_coordinates / rest) / gradient.n)
     support = min(n_coordinates, n_nonzero + sparsity)
     return sqrt(support) * (max(0.0, released) / gradient.n + targets) / eigenvalue
@@ -412,7 +412,7 @@ def given_support(
     law = fit.law(confidence_level=confidence_level)
     points = fit.points(rows)
     sampling, privacy = np.sqrt(law.variances(points))
-    half = targets * sampling + (stats.norm.isf(noisy / 2.0) if of_noise else 0.0) * privacy
+    half = targets * sampling + (one_sided_quantile(noisy / 2.0) if of_noise else 0.0) * privacy
     return fit.location + law.value(points), np.where(law.resolved(points), half, inf)
 
 
