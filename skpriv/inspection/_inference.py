@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -123,13 +123,25 @@ class Inference(Exported):
     statistics: tuple[Any, ...] | None = None
     budget: Any = None
 
-    estimate = passed_on("law.estimate", "Estimates, shape (n_coefficients,).")
-    covariance = passed_on("law.covariance", "Covariance of the estimates.")
-    std_error = passed_on("law.std_error", "Standard errors, of sampling and privacy together.")
-    statistic = passed_on("law.statistic", "Estimates over their standard errors.")
-    p_value = passed_on("law.p_value", "Two-sided normal p-values that a coefficient is 0.")
-    privacy_share = passed_on("law.privacy_share", "Part of the variance that privacy added.")
-    ratio_name = passed_on("law.ratio_name", "Two words for the exponential of an estimate.")
+    estimate: ClassVar[np.ndarray] = passed_on(
+        "law.estimate", "Estimates, shape (n_coefficients,)."
+    )
+    covariance: ClassVar[np.ndarray] = passed_on("law.covariance", "Covariance of the estimates.")
+    std_error: ClassVar[np.ndarray] = passed_on(
+        "law.std_error", "Standard errors, of sampling and privacy together."
+    )
+    statistic: ClassVar[np.ndarray] = passed_on(
+        "law.statistic", "Estimates over their standard errors."
+    )
+    p_value: ClassVar[np.ndarray] = passed_on(
+        "law.p_value", "Two-sided normal p-values that a coefficient is 0."
+    )
+    privacy_share: ClassVar[np.ndarray] = passed_on(
+        "law.privacy_share", "Part of the variance that privacy added."
+    )
+    ratio_name: ClassVar[str] = passed_on(
+        "law.ratio_name", "Two words for the exponential of an estimate."
+    )
 
     @property
     def low(self) -> "Array":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from .._contracts import passed_on
 from .._linalg import CompensatedSum, check_memory
 from .._stored import stored_in_policies
 from ..exceptions import PrivacyError
@@ -100,10 +101,9 @@ class Stream(ABC):
             tuple[int, Noise]
         ] = []  # (number of records, noise) of each read, both public
 
-    @property
-    def pending(self) -> np.ndarray:
-        """Exact sum of the records since the last read."""
-        return self._increment.value
+    pending: np.ndarray = passed_on(
+        "_increment.value", "Exact sum of the records since the last read."
+    )
 
     def __copy__(self) -> Self:
         # A shallow copy would share the sum and draw noise of its own.
@@ -159,10 +159,9 @@ class Stream(ABC):
         self._prepare()
         return self
 
-    @property
-    def model(self) -> str:
-        """Name of the privacy model whose session opened the stream."""
-        return self.report.privacy
+    model: str = passed_on(
+        "report.privacy", "Name of the privacy model whose session opened the stream."
+    )
 
     @property
     def can(self) -> "Capabilities":
@@ -185,10 +184,9 @@ class Stream(ABC):
         self._numbering = numbering
         return self
 
-    @property
-    def guarantee(self) -> "Guarantee":
-        """The promise to a record for what was charged."""
-        return self.report.guarantee
+    guarantee: "Guarantee" = passed_on(
+        "report.guarantee", "The promise to a record for what was charged."
+    )
 
     def push(self, X: Any, y: Any, count: int | None = None) -> Self:
         """Add records to the sum; they are seen in the next read.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from .._contracts import is_whole
+from .._contracts import is_whole, passed_on
 from .._estimation._cells import KnowsCells
 from .._sqlite import legible
 from .._wire import WIRE_VERSION, is_known, read_report, reported_directions, task_hash
@@ -455,10 +455,9 @@ class Collector:
         """Public JSON text of the open round, None after the last one."""
         return None if self._fields is None else json.dumps(self._fields, allow_nan=False)
 
-    @property
-    def n_answers(self) -> int:
-        """Public number of answers in the open round, or in the last closed one of sums."""
-        return self._way.n_answers
+    n_answers: int = passed_on(
+        "_way.n_answers", "Public number of answers in this round, or in the last one of sums."
+    )
 
     def add(self, user: int, answer: Any) -> None:
         """Take the report of a user; the round closes with the last one.

@@ -94,10 +94,9 @@ class PersonRows(Rows):
         self._clean = False  # whether all numbers of the rows in memory are known to be finite
         self._plain = False  # whether these are all rows, one of each person, as they came
 
-    @property
-    def passes(self) -> int | None:  # type: ignore[override]
-        """How often the rows were read; None if they are in memory."""
-        return self._source.passes
+    passes: int | None = passed_on(
+        "_source.passes", "How often the rows were read; None if they are in memory."
+    )
 
     def total(self, query: Summed, subset: Any = None) -> "CompensatedSum":
         """Sum over all persons or a subset of them, with its correction."""

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..._compat import HasMethods
-from ..._contracts import is_whole
+from ..._contracts import is_whole, passed_on
 from ..._parameters import Count, attribute, parameters
 from ..._stored import frozen, frozen_object, set_state, stored_in_policies
 from ...exceptions import PrivacyError
@@ -278,9 +278,7 @@ class EpochPolicy(BasePolicy):
         """Index of the present epoch."""
         return len(self._epochs)
 
-    @property
-    def _answer_number(self) -> int:
-        return self.epoch_
+    _answer_number = passed_on("epoch_")
 
     @property
     def n_pooled_(self) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from ..._contracts import passed_on
 from ..._estimation._reports import best_channel, moments_query, report_noises
 from ..._estimation._public_maps import RecordMap
 from ..._parameters import (
@@ -192,10 +193,9 @@ class RunningSumsPolicy(BasePolicy):
         """Who is trusted with what budget: by the parameters, until the first round."""
         return Trust.of(self._model, self._opened_budget or self._stated_budget)
 
-    @property
-    def _one_mechanism(self) -> bool:
-        """Whether a person's rounds are in one mechanism, and not each in one of its own."""
-        return self._trust.can.curator
+    _one_mechanism = passed_on(
+        "_trust.can.curator", "Whether a person's rounds are in one mechanism."
+    )
 
     @property
     def _round_budget(self) -> Budget:
@@ -307,9 +307,7 @@ class RunningSumsPolicy(BasePolicy):
         equations = self._sums.query.equations(mark.answer)
         return moment_notes(equations, self._scaling, self._space.n_blocks)
 
-    @property
-    def _answer_number(self) -> Any:
-        return self._sums.place
+    _answer_number = passed_on("_sums.place")
 
     @property
     def _parameters_can(self) -> "Capabilities":

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import chdtrc
 
+from ..._contracts import passed_on
 from ..._estimation._intervals import event, operator_quantile, shared
 from ..._estimation._moments import PRIOR_VARIANCES
 from ..._linalg import RELATIVE_ZERO, TINY, norm_of
@@ -672,10 +673,7 @@ class PhasedSums:
         rows[ended] = replace(rows[ended], records=self.rounds + self.pending - before)
         return rows
 
-    @property
-    def code(self) -> Any:
-        """Code of the users' reports."""
-        return self._present.noise.code
+    code: Any = passed_on("_present.noise.code", "Code of the users' reports.")
 
     def _taken(self, n: int, add: Callable[..., Any]) -> "Iterator[NormalEquations]":
         """Add n records in parts that end at public times, and yield equations there."""

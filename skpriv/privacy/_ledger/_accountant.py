@@ -13,6 +13,7 @@ from dataclasses import replace
 from math import inf, isfinite, isinf
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
+from ..._contracts import passed_on
 from ..._printing import Printed, Table
 from ..._stored import frozen
 from ...exceptions import PrivacyError
@@ -186,25 +187,18 @@ class BudgetAccountant(Printed):
         self.purpose = str(purpose)
         self._home = process()
 
-    @property
-    def budget(self) -> Budget:
-        """What may be spent."""
-        return self._limit.budget
+    budget: Budget = passed_on("_limit.budget", "What may be spent.")
 
-    @property
-    def currency(self) -> str:
-        """In what charges add up."""
-        return self._limit.currency
+    currency: str = passed_on("_limit.currency", "In what charges add up.")
 
     @property
     def unit(self) -> "str | tuple[str, int]":
         """What all charges protect."""
         return unit_value(self.ledger.unit)
 
-    @property
-    def set_aside(self) -> Budget:
-        """The part of the budget for (epsilon, delta) charges."""
-        return self._limit.set_aside
+    set_aside: Budget = passed_on(
+        "_limit.set_aside", "The part of the budget for (epsilon, delta) charges."
+    )
 
     @property
     def _key(self) -> "Key":
