@@ -120,7 +120,7 @@ def test_every_level_is_counted_as_itself():
 
 def test_a_wald_test_of_tied_coefficients_has_the_degrees_of_its_rank():
     half = np.ones((2, 2))
-    sums = SimpleNamespace(estimate=np.array([2.0, 2.0]), sampling=half, privacy=0.0 * half)
+    sums = SimpleNamespace(estimate=np.array([2.0, 2.0]), covariance=half)
     law = SimpleNamespace(estimable=lambda places: sums, resolved=np.ones(2, dtype=bool))
     found = Inference(["a", "b"], law, 0.95, "").wald_test(["a", "b"])
     assert found.p_value == pytest.approx(stats.chi2.sf(4.0, 1), rel=1e-9)

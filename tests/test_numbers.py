@@ -46,6 +46,7 @@ CARRIERS = {
     "PrivateValue": "private_off_policy_value",
     "PrivateScore": "private_score",
     "TableCheck": "describe, count",  # its counts have the noise of one count
+    "Inference": "coefficient_law",
     "CoefficientDisplay": "coefficient_law",  # draws what `inference` says
     "IntervalDisplay": "confidence_interval",
     "TypicalPredictions": "confidence_interval",
