@@ -11,8 +11,9 @@ from registry.spies import SPIES
 
 from skpriv import BudgetAccountant
 from skpriv.linear_model import (
-    AdditiveRegressor, IHTRegressor, ImproperSGDRegressor, LogisticRegression,
+    AdditiveRegressor, IHTRegressor, ImproperSGDRegressor, LinearRegression, LogisticRegression,
 )  # fmt: skip
+from skpriv.model_selection import PrivateSearchCV
 
 AUDITS = ("worst_pairs", "lower_bound", "replay")  # of rows that are made up
 SERVICES = ("Loop",)  # they read what an application sends them, before there is a policy
@@ -83,7 +84,7 @@ def test_nothing_is_computed_before_the_charge(name, argument, kind):
 
 
 WIDE = 4_000  # features, of whose products a fit has more than a gigabyte
-OF_SUMS = ("LinUCB", "LinSquareCB", "OnlineLinUCB")
+OF_SUMS = ("LinUCB", "LinSquareCB", "OnlineLinUCB", "BanditCombiner")  # the last has one of them
 
 
 @pytest.fixture
@@ -136,7 +137,7 @@ def test_classes_count_as_well_as_features():
 
 
 @pytest.mark.usefixtures("small_machine")
-@pytest.mark.parametrize("name", sorted(set(POLICIES) - {"BanditCombiner"}))  # it has several
+@pytest.mark.parametrize("name", sorted(POLICIES))
 def test_so_is_a_policy_with_too_many_weights(name):
     wide = np.zeros((1, 2, WIDE))
     assert refused(lambda: POLICIES[name]().act(wide)) is (name in OF_SUMS)
@@ -145,3 +146,12 @@ def test_so_is_a_policy_with_too_many_weights(name):
             own = POLICIES[name]().set_params(shared=False, n_actions=many)
             assert refused(lambda own=own: own.act(np.zeros((1, 9))))
             assert refused(lambda own=own: own.update(np.zeros((1, 9)), [0], [0.0]))
+
+
+@pytest.mark.usefixtures("small_machine")
+@pytest.mark.filterwarnings("ignore::skpriv.exceptions.PrivacyWarning")  # of few records
+def test_so_is_a_search():
+    X = np.broadcast_to(np.zeros(1), (400, WIDE))
+    model = LinearRegression(bounds_X=(-1, 1), bounds_y=(-1, 1))
+    search = PrivateSearchCV(model, {"clip": ["auto", "wide"]}, epsilon=1.0, delta=1e-6)
+    assert refused(lambda: search.fit(X, np.zeros(400)))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import field
 from math import inf, pi, sqrt
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -15,7 +15,8 @@ from .._estimation._public_maps import TargetMap
 from .._estimation._targets import LocationQuery
 from .._parameters import ArrayLike, Count, Delta, Epsilon, Level, attribute, parameters
 from .._stored import stored_in_policies
-from ..privacy import Guarantee, Trust, open_stream, parallel_part
+from ..exceptions import BudgetExceeded
+from ..privacy import Cost, Guarantee, Trust, open_stream, parallel_part, prepaid
 from ._policy._base import NO_LIMIT, BasePolicy
 from ._ucb._running import GrowingTimes
 
@@ -185,6 +186,9 @@ class BanditCombiner(BasePolicy):
         self._read = np.zeros(count)  # noisy totals at the last choice
         self._noise = self._noise_state()
         self._streams = {}
+        for policy in self.policies:  # What is wrong in public is refused before a charge.
+            with prepaid(Cost()), suppress(BudgetExceeded):
+                clone(policy)._begin(self.n_actions_, self.n_features_in_)
         self._open_stream(0)
         self._choose_policy()
 

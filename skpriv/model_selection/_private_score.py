@@ -398,6 +398,8 @@ def private_score(
         )
     rows = numbered_rows(X, y)
     bounds = target_bounds(estimator, bounds_y)
+    if is_rowwise(estimator):  # It refuses what is wrong in public, before the charge.
+        estimator.predict(safe_indexing(public_zeros(X), [0]))
     session = open_session(
         privacy, rows, None, Budget(epsilon, delta), random_state, "private_score"
     )
@@ -463,7 +465,8 @@ def target_bounds(estimator: Any, bounds_y: tuple[int, int] | None) -> tuple[flo
     found = next((bounds for bounds in candidates if bounds is not None), "auto")
     if isinstance(found, str):
         raise PrivacyError(
-            "bounds_y is unknown: pass (low, high), the public range of a target that is a number."
+            "bounds_y is unknown: pass (low, high), the public range of the target. A score and a "
+            "search are for targets that are numbers, and not for classes."
         )
     return tuple(np.concatenate(column_bounds(found, [], 1, "bounds_y")).tolist())
 

@@ -1,7 +1,7 @@
 """A search over parameters whose result, the fitted winner included, costs one (epsilon, delta)."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import field
 from itertools import chain
 from math import pi, sqrt
@@ -19,13 +19,13 @@ from .._linalg import unwarned
 from .._compat import HasMethods, fit_context, pipeline_steps, safe_indexing
 from .._parameters import ArrayLike, Count, Epsilon, Level, RandomState, parameters
 from .._progress import progress
-from ..exceptions import InvalidValues, SkprivError
+from ..exceptions import BudgetExceeded, InvalidValues, SkprivError
 from ..linear_model import IHTRegressor
 from ..privacy import (
     SIDE_SHARE, Accounted, Budget, Cost, NoiseSource, PrivacyReport, ReportRow, charge,
     open_session, prepaid,
 )  # fmt: skip
-from ..records import INVALID_VALUES, ArrayRows, finite_numbers, public_shape, public_zeros
+from ..records import INVALID_VALUES, finite_numbers, public_shape, public_zeros
 from ._private_score import (
     Gains,
     SquaredErrors,
@@ -186,6 +186,8 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
             check_covered(clone(self.estimator).set_params(**params), X)
         bounds = target_bounds(self.estimator, self.bounds_y)
         plan = _Plan(clone(self.estimator), prefix, self._stated_budget)
+        for params in self.candidates_:
+            plan.check(params, X, n)
         with self._accounting():  # in the process where it was pickled, too
             charge(plan.cost(1.0), type(self).__name__)
         target = finite_numbers(y, "y").reshape(-1)
@@ -196,7 +198,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         limit = plan.scale(target, bounds, seed())
         # The order of the rows is secret, and drawn by the operating system unless there is a seed.
         source = NoiseSource(None if self.random_state is None else rng)
-        order = source.order(ArrayRows(X, target)).dealt(0, n)
+        order = source.order(rows).dealt(0, n)
         scored, fitted = np.split(order, [max(1, round(SCORED * n))])
         part = (1.0 - SIDE_SHARE - REFIT) / len(self.candidates_)
         X_learned = safe_indexing(X, fitted)
@@ -331,14 +333,7 @@ class _Plan:
         self, params: dict[str, float], X: Any, y: np.ndarray, part: float, seed: int | None
     ) -> Any:
         """Fitted estimator, under an allowance of a part of the whole and no more."""
-        estimator = clone(self.estimator).set_params(
-            **params,
-            **{
-                f"{self.prefix}epsilon": self.epsilon(part),
-                f"{self.prefix}delta": self.budget.delta,
-                f"{self.prefix}random_state": seed,
-            },
-        )
+        estimator = self._candidate(params, part, seed)
         # A warning of a step of scikit-learn, such as of an overflow, would tell of a value
         with prepaid(self.cost(part), self.currency), unwarned():
             try:
@@ -347,9 +342,17 @@ class _Plan:
                 raise
             except Exception:  # of a step of scikit-learn, whose text may hold a value
                 pass
-        with prepaid(self.cost(part), self.currency):
-            estimator.fit(public_zeros(X), np.zeros(len(y)))  # raises what is wrong in public
         raise InvalidValues(INVALID_VALUES)
+
+    def check(self, params: dict[str, float], X: Any, n: int) -> None:
+        """Raise what is wrong in public: by a fit to zeros, which ends at its charge."""
+        with prepaid(Cost()), unwarned(), suppress(BudgetExceeded):
+            self._candidate(params, REFIT, None).fit(public_zeros(X), np.zeros(n))
+
+    def _candidate(self, params: dict[str, float], part: float, seed: int | None) -> Any:
+        own = {"epsilon": self.epsilon(part), "delta": self.budget.delta, "random_state": seed}
+        own = {f"{self.prefix}{name}": value for name, value in own.items()}
+        return clone(self.estimator).set_params(**params, **own)
 
     def scale(self, y: np.ndarray, bounds: tuple[float, float], seed: int | None) -> float:
         """Limit of the errors in the scores, from the targets of all rows."""

@@ -28,7 +28,7 @@ from ._values import (
     INVALID_VALUES as INVALID_VALUES, aloud as aloud, arrow_classes as arrow_classes,
     cells as cells, decoded as decoded, finite as finite, floats as floats, in_memory as in_memory,
     named as named, public_shape as public_shape, public_zeros as public_zeros, quietly as quietly,
-    silence as silence,
+    silence as silence, stand_in as stand_in,
 )  # fmt: skip
 
 # These names are for users. Those that are imported beside them, each as itself, are for builders

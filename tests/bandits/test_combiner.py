@@ -5,6 +5,7 @@ from time import sleep
 
 import numpy as np
 import pytest
+from registry.refusals import uncharged
 from registry.worlds import Noting, play_signs
 from sklearn.base import clone
 
@@ -163,3 +164,8 @@ def test_a_seed_of_a_simulation_is_one_of_the_policies_too():
     policies, env = [BanditCombiner([RandomPolicy(), OnlineLinUCB()])], LinearEnvironment()
     runs = [simulate(policies, env, horizon=50, random_state=0).rewards for _ in range(2)]
     np.testing.assert_array_equal(*runs)
+
+
+def test_policies_that_cannot_begin_are_refused_before_the_charge():
+    with uncharged("must have shape"):
+        BanditCombiner([RandomPolicy(), LinUCB(start=np.zeros(2))]).act(np.zeros((2, 4, 3)))

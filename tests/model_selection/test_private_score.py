@@ -80,9 +80,8 @@ def test_values_that_cannot_be_predicted_give_the_sentence_of_a_fit():
     score = lambda rows: private_score(model, rows, y, epsilon=1.0, delta=1e-6)  # noqa: E731
     with charged():
         score(bad)
-    with pytest.raises(PrivacyError, match="could not predict") as caught:
+    with uncharged("X has 1 features"):
         score(X[:, :1])
-    assert caught.value.__context__ is None
 
 
 def test_what_has_no_rows_in_memory_or_predicts_classes_is_refused():

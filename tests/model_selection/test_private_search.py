@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from registry.estimators import iht, line_data, ssp
-from registry.refusals import charged
+from registry.refusals import charged, uncharged
 from scipy.stats import uniform
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from skpriv import BudgetAccountant
-from skpriv.exceptions import BudgetExceeded
-from skpriv.linear_model import SSPRegressor
+from skpriv.exceptions import BudgetExceeded, PrivacyError
+from skpriv.linear_model import LinearRegression, LogisticRegression, SSPRegressor
 from skpriv.model_selection import PrivateSearchCV
-from skpriv.preprocessing import Numeric, TableEncoder
+from skpriv.preprocessing import Categorical, Date, Numeric, TableEncoder
 from skpriv.privacy import Budget, Cost, prepaid
 
 GRID = {"data_norm": [0.05, 1.0, 20.0]}
@@ -60,7 +60,7 @@ def steps(monkeypatch, model, n):
 
     monkeypatch.setattr("skpriv.model_selection._private_search.prepaid", seen)
     model.fit(*line_data(n))
-    scale, *fits, choice, score, last = paid
+    scale, *fits, choice, score, last = [cost for cost in paid if cost != Cost()]  # and the checks
     assert len(fits) == len(model.candidates_) == 3
     return scale + last, sum(fits, Cost()), choice, score
 
@@ -191,3 +191,45 @@ def test_a_pickled_search_is_charged_wherever_it_is_fitted(tmp_path):
     child.start()
     child.join()
     assert [charge.name for charge in accountant.charges] == ["PrivateSearchCV"]
+
+
+def table_of_texts(n, library=pd.DataFrame):
+    """A table with texts, days as texts and dates, and a schema of it."""
+    rng = np.random.default_rng(0)
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D")
+    columns = {
+        "age": rng.uniform(0.0, 100.0, n), "site": rng.choice(["A", "B"], n).tolist(),
+        "day": days.to_pydatetime().tolist(), "written": days.strftime("%d.%m.%Y").tolist(),
+    }  # fmt: skip
+    ends = "2020-01-01", "2022-12-31"
+    schema = {
+        "age": Numeric(0, 100), "site": Categorical(["A", "B"]), "day": Date(*ends),
+        "written": Date(*ends, format="%d.%m.%Y"),
+    }  # fmt: skip
+    return library(columns), columns["age"] / 100.0, schema
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_table_of_texts_is_searched(library):
+    make = pytest.importorskip(library).DataFrame
+    table, y, schema = table_of_texts(500, make)
+    model = make_pipeline(TableEncoder(schema), ssp())
+    grid = {"sspregressor__fit_intercept": [True, False]}
+    assert search(model, grid).fit(table, y).predict(table).shape == (500,)
+
+
+@pytest.mark.parametrize("settings, grid, said", [
+    ({"bounds_X": [(0, 1)] * 2}, {"clip": ["auto", "wide"]}, "bounds_X has shape"),
+    ({"bounds_X": {"age": (0, 1)}}, {"clip": ["auto", "wide"]}, "no feature names"),
+    ({"bounds_X": (-1, 1)}, {"clip": ["auto", "none"]}, "'clip' parameter"),
+])  # fmt: skip
+def test_what_is_wrong_in_public_is_refused_before_the_charge(settings, grid, said):
+    with uncharged(said):
+        search(LinearRegression(bounds_y=(-1, 1), **settings), grid).fit(*line_data(200))
+
+
+def test_classes_are_named_where_targets_must_be_numbers():
+    model = LogisticRegression(classes=(0, 1), data_norm=1.0)
+    X, y = line_data(200)
+    with uncharged("not for classes", PrivacyError):
+        search(model, {"estimand": ["fitted"]}).fit(X, y > 0.0)

@@ -230,15 +230,6 @@ class RunningSumsPolicy(BasePolicy):
         self._scaling = RecordMap.of_norm(
             float(self.data_norm), bounds, has_intercept, n_phi, FEATURES_TO_CONSTANT
         )
-        self._opened_model = UNSHUFFLED if self._gains_nothing else self.privacy
-        self._opened_budget = self._stated_budget
-        self._sums = self._open_sums()
-        if self.window is not None and not self._certified:  # older and newer sums are compared
-            persons = self._max_visits is not None
-            self._windows = Windows(
-                self._sums.query, persons, self._space.n_blocks, self._trust.exact
-            )
-            self._windows.intercept = 0.0 if has_intercept else None
         if self.start is not None:
             if self._certified:
                 raise ValueError("start is the mean of a prior: it needs width='asymptotic'.")
@@ -254,6 +245,15 @@ class RunningSumsPolicy(BasePolicy):
                 raise ValueError(f"{names} must have finite numbers alone: replace the others.")
             self._mean = self._scaling.theta(start[:-1], start[-1] - self._offset)
             self._region = replace(ball(len(self._mean), 0.0), centre=self._mean)
+        self._opened_model = UNSHUFFLED if self._gains_nothing else self.privacy
+        self._opened_budget = self._stated_budget
+        self._sums = self._open_sums()
+        if self.window is not None and not self._certified:  # older and newer sums are compared
+            persons = self._max_visits is not None
+            self._windows = Windows(
+                self._sums.query, persons, self._space.n_blocks, self._trust.exact
+            )
+            self._windows.intercept = 0.0 if has_intercept else None
         if self._out_of_order:
             self._events = Visits(1, self._numbering.part("events"))
 

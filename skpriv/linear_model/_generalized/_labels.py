@@ -18,9 +18,9 @@ from ...records import (
     identity,
     kind_of,
     public_shape,
-    public_zeros,
     refuse_dtypes,
     silence,
+    stand_in,
 )
 
 
@@ -135,7 +135,7 @@ class LabelledRows(ArrayRows):
     """
 
     def __init__(self, X: Any, y: Any, classes: np.ndarray) -> None:
-        super().__init__(X, public_zeros(y))
+        super().__init__(X, stand_in(y))
         self._y = y
         self._classes = classes
 

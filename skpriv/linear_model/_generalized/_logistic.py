@@ -16,7 +16,7 @@ from ..._estimation._targets import LocationQuery
 from ..._linalg import ROUNDED, unwarned
 from ..._parameters import ArrayLike, of_numbers, parameters
 from ..._stored import frozen_object, stored
-from ...records import ArrayRows, public_zeros, read_in_batches, silence
+from ...records import ArrayRows, read_in_batches, silence, stand_in
 from .._estimator import PrivateEstimator
 from .._opening import public_rows
 from .._prediction_intervals import calibration, released_quantiles
@@ -269,7 +269,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
                 f"classes={self.classes!r} are text, and rows that are read in batches have "
                 "numbers: encode the target, or pass X and y in memory."
             )
-        records = public_rows(self, X, y if y is None or in_batches else public_zeros(y))
+        records = public_rows(self, X, y if y is None or in_batches else stand_in(y))
         values = tuple(map(float, range(n_classes)))
         if isinstance(records, ArrayRows):
             records = LabelledRows(X, y, classes)

@@ -5,6 +5,7 @@ from math import hypot, sqrt
 
 import numpy as np
 import pytest
+from registry.refusals import uncharged
 from registry.worlds import linear_rounds, play_signs
 
 from skpriv._estimation._moments import NormalEquations
@@ -97,3 +98,11 @@ def test_it_is_kept_in_a_file(kind, tmp_path):
 def test_what_cannot_be_a_start_is_refused(options, said):
     with pytest.raises(ValueError, match=said):
         LinUCB(**options).act(CONTEXTS[:5])
+
+
+@pytest.mark.parametrize("start, said", [
+    (np.zeros(2), "must have shape"), (np.full(4, np.nan), "finite numbers"),
+])  # fmt: skip
+def test_a_wrong_start_is_refused_before_the_charge(start, said):
+    with uncharged(said):
+        LinUCB(start=start).act(np.zeros((2, 4, 3)))
