@@ -131,7 +131,9 @@ def run_plan(args: "Namespace") -> int:
     _check_model(args)
     schema = read_schema(args)
     schema = chosen_schema(args, schema, list(schema))
-    frame = nw.from_dict(dict.fromkeys(schema, []), backend=frame_library(LIBRARIES)).to_native()
+    library = frame_library(LIBRARIES)
+    texts = dict.fromkeys(schema, nw.String())  # every type reads them
+    frame = nw.from_dict(dict.fromkeys(schema, []), texts, backend=library).to_native()
     written = schema.table_format
     args.group = args.max_rows or (written.limit or 1 if written.person else None)
     _check_persons(args)
@@ -186,15 +188,19 @@ def run_fit(args: "Namespace") -> int:
         last = model.steps[-1][0]
         options = {f"{last}__{name}": value for name, value in groups.items()}
         model.fit(frame, read(frame), **options)
-    with explained(f"--out {args.out} cannot be written:", OSError):
-        save(model, args.out, overwrite=True)
-    tell(*left_out(args, schema, model[0]))
     table = coefficient_table(model, confidence_level=args.confidence_level)
-    print(_head(args, model), table, "\n".join(_foot(args, ledger, model)), sep="\n\n")
+    try:
+        with explained(f"--out {args.out} cannot be written, and the charge stays:", OSError):
+            save(model, args.out, overwrite=True)
+    finally:  # What was paid for is shown in any case.
+        tell(*left_out(args, schema, model[0]))
+        print(_head(args, model), table, sep="\n\n", end="\n\n")
+    print(*_foot(args, ledger, model), sep="\n")
     if args.card is not None:
         kind: Any = "html" if Path(args.card).suffix.lower() == ".html" else "markdown"
         card = model_card(model, format=kind, confidence_level=args.confidence_level)
-        Path(args.card).write_text(card, encoding="utf-8")
+        with explained(f"--card {args.card} cannot be written:", OSError):
+            Path(args.card).write_text(card, encoding="utf-8")
         tell(f"Wrote {args.card}.")
     if args.plot is not None:
         shown: Any = picture(model, args.confidence_level)

@@ -72,6 +72,9 @@ def main(argv: Any = None) -> int:
     except (SkprivError, ImportError) as error:
         print(f"{parser.prog} {args.command}: error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:  # such as of a full disk, whose error names no file
+        print(f"{parser.prog} {args.command}: error: a file: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 130
     finally:

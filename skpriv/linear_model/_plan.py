@@ -384,8 +384,8 @@ class _Imagined:
                 f"{self.model.max_rows_per_group!r} at most {self.largest_n:,} can be rehearsed."
             )
         seeds = range(1 if self.each else REHEARSALS)
-        found = [self._rehearsed(n, estimand, seed) for seed in seeds]
-        with catch_warnings(action="ignore"):  # of columns without a number
+        with catch_warnings(action="ignore"):  # of each fit, and of columns without a number
+            found = [self._rehearsed(n, estimand, seed) for seed in seeds]
             errors, sampling = np.median([pair for pair, _ in found], axis=0)
             if estimand != "fitted":
                 noise = np.maximum(errors**2 - sampling**2, 0.0)

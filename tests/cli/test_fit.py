@@ -13,10 +13,13 @@ from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 
 import skpriv
+from skpriv import BudgetAccountant
 from skpriv._cli import main
 from skpriv._cli._arguments import PRIVATE
 from skpriv._cli._frames import read_table
-from skpriv.preprocessing import Categorical, Numeric, Schema, TableEncoder
+from skpriv.preprocessing import (
+    Boolean, Categorical, Date, Numeric, Ordinal, Schema, TableEncoder,
+)  # fmt: skip
 from skpriv.privacy import capabilities
 
 SCHEMA = """
@@ -298,6 +301,64 @@ def test_a_plan_needs_no_table_and_has_the_numbers_of_fit(model, target, argv, c
     public += ["--epsilon", argv["--epsilon"], "--n", "2000"]
     assert main(["plan", *public]) == 0
     assert capsys.readouterr().out == of_fit
+
+
+@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_plan_takes_all_that_a_schema_says_of_cells(library, tmp_path, monkeypatch, capsys):
+    """Made-up rows are of no dtype that a type does not read."""
+    pytest.importorskip(library)
+    monkeypatch.setattr("skpriv._cli._fit.LIBRARIES", (library,))
+    schema = Schema({
+        "day": Date("2020-01-01", "2022-12-31", format="%d.%m.%Y"), "grade": Ordinal([1, 2, 3]),
+        "paid": Numeric(0, 5000, thousands=",", decimal="."), "site": Categorical([10, 20]),
+        "smoker": Boolean(true=["ja"], false=["nein"]), "stay": Numeric(0, 60),
+    }, target="stay")  # fmt: skip
+    schema.write(tmp_path / "schema.toml")
+    options = ["--schema", str(tmp_path / "schema.toml"), "--n", "2000", "--epsilon", "1"]
+    assert main(["plan", *options]) == 0
+    assert "day per year" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("two_rehearsals")
+def test_a_plan_warns_of_no_made_up_fit(argv, capsys):
+    options = ["--schema", argv["--schema"], "--target", "stay", "--epsilon", "1"]
+    assert main(["plan", *options, "--n", "20", "--effect", "smoker=True=9"]) == 0
+    out, err = capsys.readouterr()
+    assert "Not estimable" in out and err == ""
+
+
+def full(*_, **__):
+    """A disk without room, whose error names no file."""
+    raise OSError(28, "No space left on device")
+
+
+def test_a_model_that_cannot_be_written_is_paid_for_and_shown(argv, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("os.fsync", full)
+    ledger = str(tmp_path / "ledger.db")
+    assert fit(argv, ledger=ledger) == 2
+    out, err = capsys.readouterr()
+    assert "age per year" in out and "Wrote" not in out
+    assert "the charge stays: [Errno 28]" in err
+    assert len(BudgetAccountant(ledger=ledger).charges) == 1
+
+
+def test_other_files_that_cannot_be_written_are_told_in_a_sentence(
+    folder, argv, tmp_path, monkeypatch, capsys
+):
+    assert fit(argv) == 0
+    capsys.readouterr()
+    monkeypatch.setattr("pathlib.Path.write_text", full)
+    monkeypatch.setattr("skpriv._cli._predict.write_columns", full)
+    page, table_of = str(tmp_path / "page.html"), str(tmp_path / "of.csv")
+    for argv_of in (
+        ["report", argv["--out"], "--out", page],
+        ["schema", argv["table"], "--out", str(tmp_path / "of.toml")],
+        ["predict", argv["--out"], str(folder / "test.csv"), "--out", table_of],
+    ):
+        one_sentence(main(argv_of), capsys, "No space left")
+    assert fit(argv, "--force", card=str(tmp_path / "card.md")) == 2
+    assert "card.md cannot be written: [Errno 28]" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("two_rehearsals")
