@@ -43,6 +43,7 @@ _SECRET = "random_state"
 _OF_A_PROCESS = ("_lock", "_skpriv")
 MOST_BYTES = 2**28  # of a model: a file that is larger is not read
 MOST_ENTRIES = 2**31  # bytes of the state of a policy, and of an array
+MOST_SHOWN = 2**14  # entries of an array that is written as numbers; a larger one is packed
 MOST_MET = 1_000_000  # values of a small file, each as often as others refer to it
 MOST_FEATURES = 2**22  # of an estimator, each of which gets a name where its table is told
 MOST_DEPTH = 150  # of values in each other; a policy that combines others has about 40
@@ -87,14 +88,12 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
     text = to_json(model)
     if len(text) > MOST_BYTES:
         raise ValueError(f"The model needs {len(text):,} bytes as JSON: {TOO_LARGE}")
-    if not overwrite:
-        if Path(path).exists():
-            raise FileExistsError(f"{path} is there already: overwrite=True replaces it.")
-        Path(path).touch(exist_ok=False)  # another process may have made it meanwhile
-    write_whole({path: text.encode()})
+    if Path(path).exists() and not overwrite:
+        raise FileExistsError(f"{path} is there already: overwrite=True replaces it.")
+    write_whole({path: text.encode()}, overwrite)
 
 
-def write_whole(contents: dict[Any, bytes]) -> None:
+def write_whole(contents: dict[Any, bytes], overwrite: bool = True) -> None:
     """Write files so that a crash leaves the old ones: all are written before one is replaced.
 
     No part of one stays, which may hold raw data.
@@ -107,6 +106,8 @@ def write_whole(contents: dict[Any, bytes]) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         for part, path in parts.items():
+            if not overwrite:
+                Path(path).touch(exist_ok=False)  # another process may have made it meanwhile
             part.replace(path)
     finally:
         for part in parts:
@@ -323,7 +324,7 @@ class _Encoder:
     ----------
     packed : bool, default=False
         Whether arrays of numbers are written as their bytes, which is quick, or as numbers, which
-        people and other languages can read.
+        people and other languages can read. Large arrays are written as bytes in any case.
     of_policies : bool, default=False
         Whether it is the state of a policy, with its seeds.
     apart : list, default=None
@@ -348,7 +349,8 @@ class _Encoder:
         if value is None or kind in (bool, int, str):
             return value
         if isinstance(value, np.generic):
-            return self.encode(value.item())
+            # The item of a long number is a long number.
+            return self.encode(float(value) if isinstance(value, np.floating) else value.item())
         if kind is float:
             return value if isfinite(value) else {"float": str(value)}
         if isinstance(value, self.apart_kinds):
@@ -399,7 +401,7 @@ class _Encoder:
             raise TypeError(f"An array of {value.dtype} cannot be written.")
         if _is_endless(value):
             raise TypeError("A matrix of infinite numbers cannot be written: make them finite.")
-        if self.packed and value.dtype.kind in "biuf":
+        if (self.packed or value.size > MOST_SHOWN) and value.dtype.kind in "biuf":
             across = value.flags.f_contiguous and not value.flags.c_contiguous
             if across:  # sums of its entries are rounded as they were
                 shape["order"] = "F"

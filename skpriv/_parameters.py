@@ -68,7 +68,8 @@ def as_python(value: Any) -> Any:
     """
     if isinstance(value, np.floating):
         return float(value)  # `item` of a long one is another one of NumPy each time
-    return value.item() if isinstance(value, np.generic) else value
+    is_number = isinstance(value, np.generic) and value.dtype.kind not in "mM"  # no time
+    return value.item() if is_number else value
 
 
 def of_numbers(function: "F") -> "F":

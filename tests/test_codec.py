@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant, from_dict, linear_model, load, save, to_dict
-from skpriv._codec import parsed, to_json
+from skpriv._codec import MOST_SHOWN, parsed, to_json
 from skpriv.bandits import LinUCB
 from skpriv.linear_model import IHTRegressor, LayeredRegressor, ReweightedRegressor, SSPRegressor
 from skpriv.preprocessing import Boolean, BoundsScaler, Categorical, Numeric, Schema, TableEncoder
@@ -102,8 +102,25 @@ def test_a_file_that_is_not_written_to_its_end_leaves_the_old_one(tmp_path, monk
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="no space left"):
         save(model.fit(X, -y), path, overwrite=True)
+    with pytest.raises(OSError, match="no space left"):
+        save(model, tmp_path / "new.json")
     assert list(tmp_path.iterdir()) == [path]
     np.testing.assert_array_equal(load(path).predict(X), ssp(random_state=0).fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("size, is_list", [(MOST_SHOWN, True), (MOST_SHOWN + 1, False)])
+def test_large_arrays_are_written_as_bytes(size, is_list):
+    """As numbers, the matrices of 20 classes and 20 features are more than a file may have."""
+    model = ssp().fit(*line_data(N))
+    model.extra_ = np.random.default_rng(0).normal(size=size)
+    text = to_json(model)
+    assert isinstance(parsed(text)["model"]["fitted"]["extra_"]["array"], list) == is_list
+    np.testing.assert_array_equal(from_dict(parsed(text)).extra_, model.extra_)
+
+
+def test_long_numbers_are_written_as_they_are_read():
+    model = ssp(bounds_y=(np.longdouble(-1), np.longdouble(1))).fit(*line_data(N))
+    assert from_dict(parsed(to_json(model))).bounds_y == (-1.0, 1.0)
 
 
 def test_a_bounds_scaler():

@@ -34,7 +34,8 @@ def test_a_parameter_is_a_number_of_python(name):
             setattr(model, parameter, value)
             found = getattr(model, parameter)
             assert type(found) in (float, int, bool) and found == value
-        for value in (None, "auto", (np.float16(0.1), 1.0), np.array(0.5)):
+        day, hour = np.datetime64("2020-01-01", "ns"), np.timedelta64(1, "ns")  # ints by `item`
+        for value in (None, "auto", (np.float16(0.1), 1.0), np.array(0.5), day, hour):
             setattr(model, parameter, value)
             assert getattr(model, parameter) is value
 

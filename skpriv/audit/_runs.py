@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
-from .._compat import safe_indexing
+from .._compat import pipeline_steps, safe_indexing
 from .._contracts import Acting, Guaranteeing, Reporting
 from ..exceptions import InvalidValues
 from ..privacy import Budget, Guarantee, Trust, listening
@@ -309,6 +309,7 @@ def _dense(array: Any) -> "Array":
 
 def claim_of(model: Any) -> Budget:
     """Budget that a fitted model or a policy claims, from its guarantee or its parameters."""
+    model = pipeline_steps(model)[-1]
     of_estimator = isinstance(model, Reporting) and not isinstance(model, Guaranteeing)
     says = model.privacy_report_ if of_estimator else model
     claimed = says.guarantee if isinstance(says, Guaranteeing) else None

@@ -91,7 +91,7 @@ def from_table(
     if source is None:
         raise TypeError(
             f"a {type(table).__name__} is no table with named columns: for arrays and for what "
-            "you read yourself there is from_batches."
+            "you read yourself there is from_batches, for paths from_parquet."
         )
     target, features = chosen_columns(target, features, source.names)
     columns = [*features, *([] if target is None else [target])]

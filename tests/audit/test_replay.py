@@ -8,6 +8,7 @@ import pytest
 from registry.estimators import iht, reweighted, ssp
 from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant
 from skpriv.audit import replay
@@ -261,3 +262,10 @@ def test_changes_of_any_size_are_priced_where_numpy_raises(size):
     other = np.vstack([[size], X[1:]])
     with np.errstate(all="raise"):
         assert replay(ssp, (X, y), (other, y)).holds
+
+
+def test_a_pipeline_claims_what_its_last_step_does():
+    X, y = np.zeros((60, 2)), np.zeros(60)
+    other = np.append(1.0, y[1:])
+    found = replay(lambda: make_pipeline(None, ssp()), (X, y), (X, other))
+    assert found.claim == Budget(1.0, 1e-6) and found.holds

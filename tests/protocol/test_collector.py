@@ -456,3 +456,9 @@ def test_a_fork_takes_no_reports_and_a_copy_is_not_made():
     with pytest.raises(PrivacyError, match="not copied"):
         clone(collector, safe=False)
     collector.add(1, good)
+
+
+@pytest.mark.parametrize("bounds", [(np.longdouble(-1), 1.0), np.array([-1, 1], np.longdouble)])
+def test_bounds_may_be_long_numbers(bounds):
+    task = Collector(model(bounds_y=bounds), n_users=3, seed=0, n_features=2).task
+    assert task == Collector(model(bounds_y=(-1.0, 1.0)), n_users=3, seed=0, n_features=2).task
