@@ -192,7 +192,7 @@ def run_fit(args: "Namespace") -> int:
     try:
         with explained(f"--out {args.out} cannot be written, and the charge stays:", OSError):
             save(model, args.out, overwrite=True)
-    finally:  # What was paid for is shown in any case.
+    finally:  # The answers are paid for, and shown in any case.
         tell(*left_out(args, schema, model[0]))
         print(_head(args, model), table, sep="\n\n", end="\n\n")
     print(*_foot(args, ledger, model), sep="\n")

@@ -186,7 +186,7 @@ class BanditCombiner(BasePolicy):
         self._read = np.zeros(count)  # noisy totals at the last choice
         self._noise = self._noise_state()
         self._streams = {}
-        for policy in self.policies:  # What is wrong in public is refused before a charge.
+        for policy in self.policies:  # It refuses what is wrong in public before a charge.
             with prepaid(Cost()), suppress(BudgetExceeded):
                 clone(policy)._begin(self.n_actions_, self.n_features_in_)
         self._open_stream(0)
