@@ -168,7 +168,9 @@ class Line(NamedTuple):
         if not query.mean_excess:
             along = sqrt(seen / square) * query.missed * beyond
             slope, slope_scale = noisy_slope
-            turned, hidden = query.hidden_scores(shorter @ slope @ shorter, slope_scale, answer.n)
+            turned, hidden = query.hidden_scores(
+                shorter @ slope @ shorter, slope_scale, means["moment"], answer.n
+            )
             across = turned * np.maximum(hidden, sqrt(1.0 - seen) * across)
         return cls(equation, along, across, far, shorter)
 

@@ -101,13 +101,14 @@ class LineScoreQuery(ScoreQuery):
         set_state(self, weights=weights, sensitivity=2.0 * sqrt(1.0 + self.mean_excess) * ROUNDING)
 
     def hidden_scores(
-        self, slope: np.ndarray, scale: float, n: "Scalar"
+        self, slope: np.ndarray, scale: float, moment: np.ndarray, n: "Scalar"
     ) -> tuple[np.ndarray, np.ndarray]:
         """Directions of long rows, and what the mean of scores lacks by records hidden there.
 
         Along a principal direction of the whitening a row may have any length l that its bounds
         allow and with which its score u is longer than T, with equal chances of the logarithm, and
-        any target of its range. There are L / u of them for the longest score L, as many as the
+        any target of its range. The score is that at the line which the moment tells: the point is
+        another one in each fit. There are L / u of them for the longest score L, as many as the
         slowest law of tails has, and no more than noise hides of a count. They have a part of the
         slope d, too: of the step by k records d / (d + k l^2 / n) is left. A level without rows has
         a direction of its own, and makes no score longer along others.
@@ -118,6 +119,8 @@ class LineScoreQuery(ScoreQuery):
             The slope of the line without these records.
         scale : float
             The scale of its noise: d is no less along any direction.
+        moment : ndarray of shape (p,)
+            Released mean of the scores at the point.
         n : float
 
         Returns
@@ -128,12 +131,12 @@ class LineScoreQuery(ScoreQuery):
         W = self.whitened.W
         directions = np.linalg.svd(W)[0]
         rows = np.abs([*map(self.whitened.row_map.span, directions.T @ W)]).max(axis=1)
-        bend = (self.point @ directions) ** 2
+        own = np.maximum(quadratic_forms(directions.T, slope), scale)
+        bend = (self.point @ directions + moment @ directions / own) ** 2
         even = 1.0 / 3.0 + self.location**2  # the mean square of targets, from the location
         lengths = np.geomspace(1e-9 * rows, rows, 2000)
         scores = lengths * np.sqrt(even + bend * lengths**2)
         records = np.minimum(scores[-1] / scores / n, self.uncounted)
-        own = np.maximum(quadratic_forms(directions.T, slope), scale)
         missing = records * np.maximum(scores - self.limit, 0.0)
         missing /= 1.0 + records * lengths**2 / own
         longer = np.maximum((scores > self.limit).sum(axis=0), 1)

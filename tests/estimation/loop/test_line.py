@@ -319,24 +319,27 @@ def test_hidden_scores_count_by_the_mean_square_of_what_they_move_a_line():
 
     Another direction has lengths of its own: rows of an empty level make no other longer. However
     long rows may be, the line has to stay near them. If no score is longer than T, none is hidden.
+    The line is that which the moment tells, wherever it was asked.
     """
     point, slope, n = np.array([0.2, -0.1]), np.array([0.5, 0.2]), 400
+    moment = np.array([-0.3, 0.1])
+    told = point + moment / slope
     targets = np.linspace(-1.0, 1.0, 2001)
     for limit in (0.01, 0.1, 0.5):
         for length in (2.0, 20.0, 1e6):
             maps = Whitened(WHITENED.row_map, np.diag([3.0, length])), TARGET, -0.1, point
             query = LineScoreQuery(*maps, limit, uncounted=13.0 / n)
-            directions, said = query.hidden_scores(np.diag(slope), 0.0, n)
+            directions, said = query.hidden_scores(np.diag(slope), 0.0, moment, n)
             for axis, deviation in zip(np.abs(directions).argmax(axis=0), said, strict=True):
                 lengths = [3.0, length][axis] * np.geomspace(1e-9, 1.0, 200_000)
-                ends = -0.1 + lengths * point[axis] * np.array([[-1.0], [1.0]])
+                ends = -0.1 + lengths * told[axis] * np.array([[-1.0], [1.0]])
                 scores = lengths * np.sqrt(np.mean(ends**2, axis=0) + np.mean(targets**2))
                 records = np.minimum(scores.max() / scores, 13.0)
                 steps = records * (scores - limit) / (n * slope[axis] + records * lengths**2)
                 moved = np.sqrt((steps[scores > limit] ** 2).mean())
                 assert deviation == pytest.approx(slope[axis] * moved, rel=0.02) and moved < 1.0
     for query in LineScoreQuery(*MAPS, 3.0, uncounted=1.0), LineScoreQuery(*MAPS, 0.01):
-        assert not query.hidden_scores(np.zeros((2, 2)), 0.1, n)[1].any()
+        assert not query.hidden_scores(np.zeros((2, 2)), 0.1, np.zeros(2), n)[1].any()
 
 
 def test_a_declared_line_has_records_that_noise_may_hide(monkeypatch):
@@ -366,7 +369,7 @@ def test_a_declared_line_has_records_that_noise_may_hide(monkeypatch):
         records = line.equation.moment_scale / query.limit
         assert fewest < 500 * records < most
         moment, noise = line.equation.moment, line.equation.moment_scale
-        directions, hidden = query.hidden_scores(np.eye(2), 0.0, 500)
+        directions, hidden = query.hidden_scores(np.eye(2), 0.0, moment, 500)
         seen = max(1.0 - 2.0 * noise**2 / (moment @ moment), 0.0)
         deviations = np.maximum(hidden, np.sqrt((1.0 - seen) / 2.0) * query.missed)
         np.testing.assert_allclose(line.errors[:, 1:3], directions * deviations)
