@@ -364,11 +364,13 @@ def _head(args: "Namespace", model: "Pipeline") -> str:
 
 def _foot(args: "Namespace", ledger: list[str], model: "Pipeline") -> Iterator[str]:
     yield f"Wrote {args.out}: released answers and public numbers only."
-    if args.model == "linear" and model[0].schema[args.target].kind == "boolean":
+    target = model[0].schema[args.target]
+    if args.model == "linear" and target.kind == "boolean":
         yield YES_OR_NO
     if args.model != "logistic":
-        missing = model[0].schema[args.target].missing
-        yield WITHOUT_TARGET.get(missing, "A row without a target counts as the schema says.")
+        yield WITHOUT_TARGET.get(
+            target.missing, "A row without a target counts as the schema says."
+        )
     if args.group is not None:
         yield f"Rows without a cell in {args.group!r} count as the rows of one person together."
     yield from ledger

@@ -108,6 +108,16 @@ class LawSums(NamedTuple):
         none = np.zeros(size, dtype=bool)
         return cls(nothing.diagonal(), nothing, nothing, none, {reason: ~none}, factor=factor)
 
+    def where_resolved(self) -> "LawSums":
+        """The same statement, in which numbers about other sums are NaN."""
+        unknown = np.where(self.resolved, 0.0, nan)
+        both = np.add.outer(unknown, unknown)
+        return self._replace(
+            estimate=self.estimate + unknown,
+            sampling=self.sampling + both,
+            privacy=self.privacy + both,
+        )
+
 
 class LawSource:
     """Contract of a fit whose coefficients have a law: the base class of all sources.
@@ -183,17 +193,11 @@ class LinearSource(LawSource):
         if isinstance(solved, str):
             return LawSums.unknown(len(matrix), solved, self.factor)
         resolved = across_all(points, solved.held)
-        both = np.outer(resolved, resolved)
         across = points @ solved.vectors
         sampling, privacy = (across @ part @ across.T for part in (solved.sampling, solved.privacy))
         estimate = across @ solved.theta + matrix @ self.origin + shift
-        return LawSums(
-            np.where(resolved, estimate, nan),
-            np.where(both, sampling, nan),
-            np.where(both, privacy, nan),
-            resolved,
-            {} if resolved.all() else {solved.missing: ~resolved},
-        )
+        reasons = {} if resolved.all() else {solved.missing: ~resolved}
+        return LawSums(estimate, sampling, privacy, resolved, reasons).where_resolved()
 
     def estimable_weights(self, matrix: np.ndarray) -> np.ndarray:
         """Weights of independent sums of these rows that are estimable."""

@@ -233,8 +233,8 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
 
     def _affine(self) -> tuple[np.ndarray, np.ndarray]:
         """Offset and scale of each column: its centre and half-width, or 0 and its high end."""
-        offset = self.low_ + (self.high_ - self.low_) / 2.0
         scale = (self.high_ - self.low_) / 2.0
+        offset = self.low_ + scale
         for group in self.groups_:
             offset[group] = 0.0
             scale[group] = self.high_[group]

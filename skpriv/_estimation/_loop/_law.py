@@ -287,14 +287,6 @@ class LoopSource(LawSource):
         for words, places in ((self.too_few, in_cells), (self.hiding, ~resolved & ~in_cells)):
             reasons |= {words: places & ~bounded, f"{words}; {BOUNDED}": places & bounded}
         reasons = {words: places for words, places in reasons.items() if places.any()}
-        has_law = resolved | bounded
-        both = np.outer(has_law, has_law)
         estimate = self.radius * self.law.value(points) + matrix @ self.origin + shift
-        return LawSums(
-            np.where(has_law, estimate, np.nan),
-            np.where(both, sampling, np.nan),
-            np.where(both, privacy, np.nan),
-            has_law,
-            reasons,
-            bounded,
-        )
+        found = LawSums(estimate, sampling, privacy, resolved | bounded, reasons, bounded)
+        return found.where_resolved()

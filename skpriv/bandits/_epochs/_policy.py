@@ -457,9 +457,10 @@ class EpochPolicy(BasePolicy):
         """Oracle pooled with those of epochs before, where their released sums can be added."""
         past = self._pooled_oracle
         rounds = n_fitted
-        self._not_comparable |= self._windows is not None and not comparable(oracle)
+        watches = self._windows is not None
+        self._not_comparable |= watches and not comparable(oracle)
         try:
-            if self._windows is not None and not self._not_comparable:
+            if watches and not self._not_comparable:
                 chosen = self._windows.take(oracle, n_fitted, self.n_rounds_)
                 oracle = chosen.oracle
                 rounds = chosen.n
@@ -467,7 +468,7 @@ class EpochPolicy(BasePolicy):
                 oracle = oracle.pooled(past)
                 rounds += self._n_pooled
         except ValueError:  # each epoch has bounds of its own, or no sums: the last one is used
-            self._not_comparable = self._windows is not None
+            self._not_comparable = watches
         self._pooled_oracle = oracle
         self._n_pooled = rounds
         return oracle

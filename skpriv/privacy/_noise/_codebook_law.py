@@ -357,8 +357,8 @@ class LiftedReports:
         n = len(self.directions)
         D = self.code.size
         c2 = self.code.contrast
-        products = self.directions[:, :-1].T @ self.directions[:, :-1]
-        return products / c2 + n / D * (1.0 - 1.0 / c2) * np.eye(D - 1)
+        rows = self.directions[:, :-1]
+        return rows.T @ rows / c2 + n / D * (1.0 - 1.0 / c2) * np.eye(D - 1)
 
     def moments(self) -> np.ndarray:
         """(sum r phi, vech sum phi phi', n): the last is the sum of squares of the signs."""
