@@ -57,6 +57,11 @@ class JointScores:
     limit: Any
     link: Any
     scored: Any
+    score_rows: Any
+
+    def score_lengths(self, X: Any, y: np.ndarray) -> np.ndarray:
+        """Lengths of the scores of the rows of a chunk."""
+        return row_norms(self.score_rows(X, y))
 
     @cached_property
     def parts(self) -> dict[str, int]:
@@ -158,7 +163,7 @@ class ScoreLengthsQuery(OfPersons, Query):
 
     def sum(self, X: Any, y: np.ndarray) -> np.ndarray:
         """Exact counts over a chunk of rows, each of which is a record."""
-        return self.counts(row_norms(self.vectors.score_rows(X, y)))
+        return self.counts(self.vectors.score_lengths(X, y))
 
     def sum_persons(self, X: Any, y: np.ndarray | None, starts: Any, largest: int) -> np.ndarray:
         """Exact counts over a chunk of persons."""

@@ -39,8 +39,9 @@ class FarRowsQuery(WhiteningQuery):
         """Exact sum over a chunk of rows."""
         total = np.zeros(self.whitened.W.shape)
         for _, e, _, _, factors in self.whitened.blocks(X):
-            g = np.minimum(1.0 / factors, FAR_LENGTH) ** 2 - 1.0
-            add_gram(total, e * np.sqrt(g)[:, None])
+            far = factors < 1.0  # g is 0 elsewhere
+            g = np.minimum(1.0 / factors[far], FAR_LENGTH) ** 2 - 1.0
+            add_gram(total, e[far] * np.sqrt(g)[:, None])
         return vech(total)
 
 

@@ -157,6 +157,10 @@ class LineScoreQuery(ScoreQuery):
         rows, factors = zip(*blocks)
         return scaled_rows(rows, np.concatenate(factors))
 
+    def score_lengths(self, X: Any, y: np.ndarray) -> np.ndarray:
+        """Lengths |u| of the rows of a chunk."""
+        return np.concatenate([_line_scores(block)[1] for block in self.scores(X, y)])
+
     def _summed(self, blocks: Iterable[Any]) -> np.ndarray:
         sums = LineSums(self)
         for rows, factors, lengths in blocks:
