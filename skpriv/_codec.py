@@ -303,15 +303,7 @@ def decoded(plain: Any, **options: Any) -> Any:
         raise ValueError(DAMAGED.format("a value is missing, or is of another kind")) from error
 
 
-OF_CLASS = (
-    "An object with an attribute {} cannot be written, which its class has, too: a file must not "
-    "replace methods. A class whose instances change it declares it by field(init=False)."
-)
 DAMAGED = "The file is damaged, or another version of skpriv wrote it: {}."
-UNKNOWN = (
-    "The model has parameters of {} that this skpriv does not know: {}. Use the version that wrote "
-    "it, which the file names, or fit again."
-)
 TOO_DEEP = "values stand too deep in each other"
 TOO_LARGE = "keep a model of this size by joblib, which is for files that you trust."
 
@@ -431,7 +423,11 @@ class _Encoder:
     def _state(self, items: dict[str, Any], of_class: Collection[str] = ()) -> dict[str, Any]:
         """Attributes or parameters, of which none has a name that is of the class."""
         if not items.keys().isdisjoint(of_class):
-            raise TypeError(OF_CLASS.format(", ".join(items.keys() & of_class)))
+            raise TypeError(
+                f"An object with an attribute {', '.join(items.keys() & of_class)} cannot be "
+                "written, which its class has, too: a file must not replace methods. A class "
+                "whose instances change it declares it by field(init=False)."
+            )
         return {
             name: self._written_apart(item) if name in self.apart_names else self.encode(item)
             for name, item in items.items()
@@ -669,7 +665,11 @@ class _Decoder:
         params = self._state(value["params"])
         params.pop(_FORMER, None)
         if unknown := params.keys() - _parameters_of(kind):
-            raise ValueError(UNKNOWN.format(kind.__name__, ", ".join(sorted(unknown))))
+            raise ValueError(
+                f"The model has parameters of {kind.__name__} that this skpriv does not know: "
+                f"{', '.join(sorted(unknown))}. Use the version that wrote it, which the file "
+                "names, or fit again."
+            )
         if not self._of_policies and _SECRET in params:
             params[_SECRET] = None  # a new fit draws secure noise, whatever the file says
         estimator = self._place(value, kind(**params))

@@ -16,16 +16,7 @@ from .exceptions import PrivacyError, SkprivError, StorageError
 
 __all__ = ["Connection", "Database", "OperationalError", "legible"]
 
-CUT_OFF = (
-    "The {} {} is empty, as a file that was cut off is. Put its last copy back, or remove it to "
-    "begin anew."
-)
 DAMAGED = "The file {} is no {} of skpriv, or it is damaged ({}). Give another path, or a backup."
-UNREADABLE = (
-    "A value in the file {} cannot be read: another version of skpriv wrote it, or it was changed. "
-    "Put the newest file back, go on with the skpriv that wrote it, or give another path."
-)
-UNUSABLE = "The {} {} cannot be read or written ({}). What was not acknowledged was not kept."
 # Views, triggers, tables of modules, and what indices and columns compute run what whoever wrote
 # the file has put there, without end; and a rule such as UNIQUE ON CONFLICT REPLACE removes
 # entries. So no table has brackets in its brackets, but those of skpriv's own keys and rows. The
@@ -42,15 +33,9 @@ PROGRAMS_FOUND = (
     "The file {1} is no {0} of skpriv, or it is damaged (it holds programs), or its tables, of "
     "version {2}, are those of another skpriv. Give another path, or a backup."
 )
-NO_PLACE = "The {} must be a file, in a folder that exists, and {} is not."
 PUT_BACK = (
     "The {} {} lacks entries that it had before, as a copy that was made earlier does. What it has "
     "forgotten could happen twice: put the newest file back."
-)
-DAMAGED_MARK = (
-    "The mark {}.mark is damaged, or is no mark of skpriv. It says how many entries the {} beside "
-    "it must have. If that file is the newest one, and no earlier copy, remove the mark: the next "
-    "entry makes it again."
 )
 MOST_OF_MARK = 10_000  # bytes that are read of a mark, which has about 50
 
@@ -66,7 +51,11 @@ def legible(path: Any) -> Iterator[None]:
     except (SkprivError, sqlite3.Error):
         raise
     except Exception as error:
-        raise PrivacyError(UNREADABLE.format(path)) from error
+        raise PrivacyError(
+            f"A value in the file {path} cannot be read: another version of skpriv wrote it, or it "
+            "was changed. Put the newest file back, go on with the skpriv that wrote it, or give "
+            "another path."
+        ) from error
 
 
 class Database:
@@ -119,7 +108,9 @@ class Database:
         if path is None or os.path.isfile(path):
             return
         if os.path.isdir(path) or not Path(path).parent.is_dir():
-            raise StorageError(NO_PLACE.format(self.kind, path))
+            raise StorageError(
+                f"The {self.kind} must be a file, in a folder that exists, and {path} is not."
+            )
         fresh = f"{path}.{uuid.uuid4().hex}"
         try:
             with (
@@ -212,7 +203,10 @@ class Database:
         if not os.path.isfile(path):
             raise PrivacyError(self.gone)
         if not os.path.getsize(path):
-            raise PrivacyError(CUT_OFF.format(self.kind, path))
+            raise PrivacyError(
+                f"The {self.kind} {path} is empty, as a file that was cut off is. Put its last "
+                "copy back, or remove it to begin anew."
+            )
         # A process waits up to two minutes until another one has ended its transaction.
         connection = sqlite3.connect(
             f"{Path(path).as_uri()}?mode=rw",
@@ -244,7 +238,10 @@ class Database:
         try:
             yield
         except sqlite3.OperationalError as error:  # locked, read-only, a full disk
-            raise StorageError(UNUSABLE.format(self.kind, self.path, error)) from error
+            raise StorageError(
+                f"The {self.kind} {self.path} cannot be read or written ({error}). What was not "
+                "acknowledged was not kept."
+            ) from error
         except sqlite3.DatabaseError as error:
             raise PrivacyError(DAMAGED.format(self.path, self.kind, error)) from error
 
@@ -272,7 +269,11 @@ class Database:
             identity, number = json.loads(content)
             if type(identity) is str and type(number) is int:
                 return identity, number
-        raise PrivacyError(DAMAGED_MARK.format(self.path, self.kind))
+        raise PrivacyError(
+            f"The mark {self.path}.mark is damaged, or is no mark of skpriv. It says how many "
+            f"entries the {self.kind} beside it must have. If that file is the newest one, and no "
+            "earlier copy, remove the mark: the next entry makes it again."
+        )
 
     def _write_mark(self, entries: Any) -> None:
         """Write the number of entries into the mark beside the file. It is not synced."""

@@ -50,10 +50,6 @@ REHEARSED = (
     "but public numbers was used."
 )
 
-YES_OR_NO = (
-    "The target is a yes or no, and the table is of a line for its rate, by default. --model "
-    "logistic has odds ratios."
-)
 
 # A row without a number as its target counts as this, by `missing` in the table of the target
 WITHOUT_TARGET = {
@@ -366,7 +362,10 @@ def _foot(args: "Namespace", ledger: list[str], model: "Pipeline") -> Iterator[s
     yield f"Wrote {args.out}: released answers and public numbers only."
     target = model[0].schema[args.target]
     if args.model == "linear" and target.kind == "boolean":
-        yield YES_OR_NO
+        yield (
+            "The target is a yes or no, and the table is of a line for its rate, by default. "
+            "--model logistic has odds ratios."
+        )
     if args.model != "logistic":
         yield WITHOUT_TARGET.get(
             target.missing, "A row without a target counts as the schema says."

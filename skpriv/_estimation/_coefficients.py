@@ -55,14 +55,6 @@ NINE_OF_TEN = USUAL_QUANTILE + two_sided_quantile(0.8)
 NO_ROWS = "no row has this level"
 
 
-UNRESOLVED = (
-    "noise hides some combinations of the features: in the weakest one the released design is "
-    "{:.2g} times its noise, and must be at least {:g} times: more rows, a larger epsilon, "
-    "narrower bounds or fewer columns that nearly determine each other would help; "
-    "LinearRegression.plan says roughly how many rows"
-)
-
-
 COLLINEAR = "columns determine each other exactly, as that of a level without any row does"
 
 
@@ -375,7 +367,13 @@ def solved_equations(equations: "NormalEquations") -> Solved | str:
     found = equations.across_empty_cells(_resolved)
     across = found.equations
     if not _resolved(across):
-        return UNRESOLVED.format(max(across.resolution, 0.0), MIN_RESOLUTION_FOR_COEFFICIENTS)
+        return (
+            "noise hides some combinations of the features: in the weakest one the released "
+            f"design is {max(across.resolution, 0.0):.2g} times its noise, and must be at least "
+            f"{MIN_RESOLUTION_FOR_COEFFICIENTS:g} times: more rows, a larger epsilon, narrower "
+            "bounds or fewer columns that nearly determine each other would help; "
+            "LinearRegression.plan says roughly how many rows"
+        )
     inverse = np.linalg.inv(across.design)
     theta, sampling, privacy = _expansion(across, inverse)
     privacy = privacy + inverse @ found.moved @ inverse.T

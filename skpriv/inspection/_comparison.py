@@ -9,8 +9,6 @@ from .._printing import Exported, Table, aligned, installed
 from ._inference import Inference, inference
 from ._units import INTERCEPT
 
-ERRORS = "Standard errors are in brackets below the estimates. They count the noise of privacy."
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelComparison(Exported):
@@ -83,7 +81,9 @@ class ModelComparison(Exported):
         return [Table(("", *self.models), rows)]
 
     def _notes(self) -> Iterator[str]:
-        yield ERRORS
+        yield (
+            "Standard errors are in brackets below the estimates. They count the noise of privacy."
+        )
         for name, found in self.models.items():
             yield f"{name}: {found.estimand}."
         references = {

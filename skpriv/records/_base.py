@@ -142,12 +142,6 @@ CHUNK_ROWS = BATCH_ROWS // 4
 CHUNK_BYTES = 8 * 64 * CHUNK_ROWS
 KEPT_BYTES = 32 * CHUNK_BYTES  # of rows brought or kept in memory: 500,000 rows of 60 columns
 
-UNSTABLE = (
-    "rows of a query have no fixed order, so that a part of them is not the same part when they "
-    "are read again: the local and the shuffle model, groups, folds and other subsets need rows "
-    "that are stored, for example in Parquet files."
-)
-
 
 class Summed:
     """A sum over rows: it has a ``shape``, and ``sum(X, y)`` of a chunk.
@@ -351,7 +345,11 @@ class Rows(ABC):
     def needs_order(self) -> None:
         """Refuse rows of which no part can be chosen."""
         if not self.ordered:
-            raise ValueError(UNSTABLE)
+            raise ValueError(
+                "rows of a query have no fixed order, so that a part of them is not the same part "
+                "when they are read again: the local and the shuffle model, groups, folds and "
+                "other subsets need rows that are stored, for example in Parquet files."
+            )
 
     def chosen(self, subset: Any) -> Subset | None:
         """Return the choice that a slice, a mask or positions stand for; None is all records."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Self
@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._contracts import is_whole
-from .._stored import set_state
+from .._stored import frozen_object, set_state
 from .._printing import first_names
 from ..exceptions import InvalidValues
 from ._base import CHUNK_ROWS, ChunkRows, Rows, canonical
@@ -31,12 +31,6 @@ if TYPE_CHECKING:
     from ._subset import Subset
 
 AHEAD = 2  # blocks that are read while another one is used
-NO_LENGTH = (
-    "the number of rows of this {kind} is found by a query, such as a filter, or by reading text, "
-    "such as a CSV file, and may depend on private values. State the public number of rows in "
-    "from_table(table, n=...), or pass y as an array, or a table that is stored, such as Parquet "
-    "files, without a filter."
-)
 OTHER_LENGTH = (
     "a pass over the rows did not find n={n} of them, which is public and has to stay: state the "
     "right number, and let nobody write to them meanwhile."
@@ -63,7 +57,12 @@ def check_length(n: Any, name: str = "n") -> int:
 def stated(n: int | None, kind: str) -> int:
     """The public number of rows; a table is refused whose length would have to be computed."""
     if n is None:
-        raise ValueError(NO_LENGTH.format(kind=kind))
+        raise ValueError(
+            f"the number of rows of this {kind} is found by a query, such as a filter, or by "
+            "reading text, such as a CSV file, and may depend on private values. State the public "
+            "number of rows in from_table(table, n=...), or pass y as an array, or a table that "
+            "is stored, such as Parquet files, without a filter."
+        )
     return n
 
 
@@ -442,7 +441,7 @@ def step(function: Callable[..., Any], numeric: bool, X: Any) -> Any:
     return quietly(function, X)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen_object
 class LazyValues:
     """One value for each row, computed chunk by chunk whenever they are read.
 

@@ -38,12 +38,6 @@ INVALID_VALUES = (
 )
 
 
-UNREAD = (
-    "a file or a connection from which the rows come has failed. Which one, and why, is not said, "
-    "since that may stand in a cell: read the rows without a fit to see it."
-)
-
-
 class _Thread(local):
     """Whether this thread is silent."""
 
@@ -133,7 +127,10 @@ def refusal(error: BaseException) -> Exception:
     A failure of memory, of a file or of a connection stays one, without the name of a file.
     """
     if isinstance(error, OSError):
-        return OSError(UNREAD)
+        return OSError(
+            "a file or a connection from which the rows come has failed. Which one, and why, is "
+            "not said, since that may stand in a cell: read the rows without a fit to see it."
+        )
     return MemoryError() if isinstance(error, MemoryError) else InvalidValues(INVALID_VALUES)
 
 
@@ -217,13 +214,6 @@ def ends(error: BaseException) -> bool:
 
 PLAIN = (int, float, complex, str, bytes, np.generic, type(None))
 PLAIN_NUMBERS = "?efd" + np.typecodes["AllInteger"]  # truth values, floats of at most 64 bits
-NO_SHAPE = (
-    "an argument with something for each row must be an array, a nested list, a column, a data "
-    "frame or a sparse matrix, whose shape is known without a look at a value. That of this {kind} "
-    "would have to be computed, which could tell of one: pass what its compute() or collect() "
-    "returns, or numpy.asarray of it; or rows of a lazy table with a stated number of them, "
-    "skpriv.records.from_table(table, n=...)."
-)
 
 
 def public_shape(data: Any, depth: int = 4) -> tuple[int, ...]:
@@ -247,7 +237,13 @@ def public_shape(data: Any, depth: int = 4) -> tuple[int, ...]:
             return tuple(map(int, shape))
     if issubclass(kind, range) or kind.__module__.startswith("pyarrow."):
         return (len(data),)
-    raise TypeError(NO_SHAPE.format(kind=kind.__name__))
+    raise TypeError(
+        "an argument with something for each row must be an array, a nested list, a column, a "
+        "data frame or a sparse matrix, whose shape is known without a look at a value. That of "
+        f"this {kind.__name__} would have to be computed, which could tell of one: pass what its "
+        "compute() or collect() returns, or numpy.asarray of it; or rows of a lazy table with a "
+        "stated number of them, skpriv.records.from_table(table, n=...)."
+    )
 
 
 def known_table(data: Any) -> Any:

@@ -41,12 +41,6 @@ if TYPE_CHECKING:
     from .._public_maps import PublicRows, RecordMap, RowMap
     from ._score import ScoreEquation
 
-PERSONS_CUT = (
-    "method='certified' needs the score of every row as it is, and those of a person with several "
-    "rows are cut together at a released length: pass method='asymptotic', fit with "
-    "max_rows_per_group=1, or use SSPRegressor, whose certified intervals hold for persons."
-)
-
 
 def mean_slope(equations: "list[ScoreEquation]") -> tuple[np.ndarray, float]:
     """Mean of the slopes of equations, weighted by their precision, and the scale of its noise.
@@ -659,7 +653,12 @@ class LoopFit(Released):
             Of a certified interval where a person has several rows.
         """
         if method == "certified" and self.rows_per_record > 1:
-            raise ValueError(PERSONS_CUT)
+            raise ValueError(
+                "method='certified' needs the score of every row as it is, and those of a person "
+                "with several rows are cut together at a released length: pass "
+                "method='asymptotic', fit with max_rows_per_group=1, or use SSPRegressor, whose "
+                "certified intervals hold for persons."
+            )
         if not self.equations:
             nothing = np.zeros((len(phi), *np.shape(self.location)))
             return nothing, nothing + np.inf

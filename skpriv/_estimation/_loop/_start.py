@@ -25,12 +25,6 @@ LEAST_OF_START = 1e-30
 MOST_UNEVEN = 1e6
 
 
-DAMAGED_START = (
-    "The start is damaged: a part of it is missing, not finite, beyond all rows, or has another "
-    "size. Fit again, or pass start=None, which begins at no release."
-)
-
-
 @stored
 @frozen_object
 class Start:
@@ -82,7 +76,10 @@ class Start:
         with suppress(AttributeError, TypeError, ValueError), unwarned():
             if self._is_sound():
                 return
-        raise ValueError(DAMAGED_START)
+        raise ValueError(
+            "The start is damaged: a part of it is missing, not finite, beyond all rows, or has "
+            "another size. Fit again, or pass start=None, which begins at no release."
+        )
 
     def _is_sound(self) -> bool | str:
         """Whether nothing is missing, and fits that begin here stay finite, whatever the rows."""

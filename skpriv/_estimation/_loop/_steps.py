@@ -43,9 +43,6 @@ MEAN_ONLY = "Only the mean of the target was asked: the records are too few for 
 RATES_ONLY = "Only the rates of the classes were asked: records are too few for coefficients."
 
 
-NO_INTERCEPT = "The records are too few for coefficients, and there is no intercept: the fit is 0."
-
-
 FEW_RECORDS = "The records are few: features were not whitened, and noise shrinks coefficients."
 
 
@@ -474,7 +471,7 @@ def mean_only(
     location = link.origin
     scale = 0.0
     part = 1.0
-    words = NO_INTERCEPT
+    words = "The records are too few for coefficients, and there is no intercept: the fit is 0."
     if maps.row_map.constant is not None:
         mean, scale, part = _noisy_mean(session, maps, link, 1.0)
         location = link.linear_part(mean)

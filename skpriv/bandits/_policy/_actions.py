@@ -1,10 +1,10 @@
 """The actions of a round: how their features are passed, and which of them may be played."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._stored import frozen
 from ...records import floats, in_memory, public_shape, silence
 from ._draws import in_blocks
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..._contracts import Array
 
 
-@dataclass(frozen=True)
+@frozen
 class ActionSpace:
     """What contexts and rows of a policy look like: their shapes are public, their values are not.
 

@@ -31,19 +31,9 @@ LIKELIHOOD = "curve of maximum likelihood"
 
 UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit
 
-
 COMPARED = (
     "Far rows count for less in this curve than in maximum likelihood: that curve is fitted where "
     "maximum likelihood is declared as the estimand"
-)
-
-
-NEEDS_A_SUM = (
-    "{name} needs somebody who adds up. Where every user answers once, with noise of their own, "
-    "the dozen score steps of a curve that bends would each be asked of a twelfth of the users, "
-    "and no fit is left: use 'central', 'aggregate' or 'shuffle' as the privacy model, or a "
-    "LinearRegression under 'local', for the line of the same target: its slopes are differences "
-    "of {what}."
 )
 
 
@@ -94,7 +84,14 @@ class GeneralizedLinear(FitsLines):
     def _check_model(self) -> None:
         """Refuse a privacy model whose users answer alone; policies ask before the first epoch."""
         if self._trust.can.alone:
-            raise PrivacyError(NEEDS_A_SUM.format(name=type(self).__name__, what=self._means))
+            raise PrivacyError(
+                f"{type(self).__name__} needs somebody who adds up. Where every user answers once, "
+                "with noise of their own, the dozen score steps of a curve that bends would each "
+                "be asked of a twelfth of the users, and no fit is left: use 'central', "
+                "'aggregate' or 'shuffle' as the privacy model, or a LinearRegression under "
+                "'local', for the line of the same target: its slopes are differences of "
+                f"{self._means}."
+            )
 
     def _fit_link(
         self,

@@ -9,7 +9,7 @@ Steinke, 2016); alpha = order of the Renyi divergence.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache
 from math import erf, exp, inf, isinf, log, log1p, pi, sqrt
 from numbers import Real
@@ -374,7 +374,7 @@ SHARE_SLACK = ROUNDED
 
 
 @stored
-@dataclass(frozen=True, repr=False)
+@frozen
 class Cost:
     """The privacy cost of some releases: a vector whose coordinates add up under composition.
 

@@ -6,7 +6,7 @@ to be trusted by default.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import exp, inf, isinf
 
 from ..._stored import frozen
@@ -232,7 +232,7 @@ _PERSON = (
 )
 
 
-@dataclass(frozen=True, repr=False)
+@frozen
 class Guarantee:
     """The promise of a release, composed from what was charged; ``str()`` says it in a sentence.
 

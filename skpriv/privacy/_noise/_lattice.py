@@ -35,7 +35,6 @@ LARGEST_VARIANCE = 4 ** (GRANULARITY + 1)  # largest variance, in steps squared
 PROPOSAL_ROUNDS = 512  # all of them fail less than once in 2^400 draws
 # Each term of the series of 2^r over the term before and r; twelve leave out less than 2^-51.
 RATIOS = log(2.0) / np.arange(1, 13)[:, None]
-DEAD = "the source of random bytes gives no usable ones."
 
 
 def discrete_gaussian(
@@ -72,7 +71,7 @@ def discrete_gaussian(
         missing = missing[~taken]
         if not missing.size:
             return found
-    raise PrivacyError(DEAD)
+    raise PrivacyError("the source of random bytes gives no usable ones.")
 
 
 def _proposals(

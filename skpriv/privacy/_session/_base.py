@@ -99,13 +99,6 @@ def check_share(query: Any, share: float, used: float) -> float:
     return stop
 
 
-PUBLIC_SUBSET = (
-    "a part of the records must be a random one, which is secret under a curator: pass as subset "
-    "what session.piece(fraction) returns, and no positions. A record that changes its place in "
-    "the table would move others into a choice by position, or out of it."
-)
-
-
 # Fraction of the budget for the number of rows that persons have. The number that is used is the
 # released one plus so many deviations of its noise, so that it is too small in one of 30,000 fits.
 PLACES_SHARE = 0.01
@@ -454,7 +447,12 @@ class Session(ABC):
     def _next_slot(self, share: float, subset: Piece | None = None) -> Slot:
         """Slot that a query for this share would get."""
         if not isinstance(subset, Piece | None):
-            raise PrivacyError(PUBLIC_SUBSET)
+            raise PrivacyError(
+                "a part of the records must be a random one, which is secret under a curator: pass "
+                "as subset what session.piece(fraction) returns, and no positions. A record that "
+                "changes its place in the table would move others into a choice by position, or "
+                "out of it."
+            )
         self._pieces.users(subset)  # refuses what is no piece of these records
         share = float(share) * self._unit  # in few digits a sum of shares would stand still
         start, paid = self._used(subset)
