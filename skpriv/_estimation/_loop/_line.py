@@ -6,7 +6,7 @@ which private counts of the lengths tell.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import exp, hypot, inf, log, sqrt
+from math import hypot, inf, log, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from ...privacy import TOLD_ABOVE, Answer
 from .._links import IDENTITY, StepLink
 from .._persons import ScoreLengthsQuery
 from ._far_rows import FAR_LENGTH, SHORTER, FarRows, FarRowsQuery, inverse_root
-from ._line_queries import LineScoreQuery, OwnSlopeQuery, StepAndLineQuery
+from ._line_queries import UNEVEN, LineScoreQuery, OwnSlopeQuery, StepAndLineQuery
 from ._rows import Whitened
 from ._rules import LEARNT, OWN_SLOPE, Rules
 from ._score import ScoreEquation, ScoreQuery, largest_excess
@@ -40,18 +40,21 @@ LOCAL_CLASSES = 3  # classes just below T, or the last visible ones, that say ho
 SLOWER = 0.45  # by how much slower than there it may fall beyond
 SPACING = np.gradient(EXPONENTS)
 FASTER = EXPONENTS < np.minimum(EXPONENTS + SLOWER, 2.0)[:, None]  # than each, by row
-# Mean distance of an exponential variable from its mean, over the mean.
-UNEVEN = 2.0 * exp(-1.0)
+# The part of the largest vector that shortening may take away from a declared line which counts as
+# one deviation. On 60 tables the root mean square of the part that is missing is .60
+# (docs/evidence/coefficients.md).
+MISSED = 0.83
 # The part w of what shortening takes away in the mean direction of long scores that is put back to
 # lines by the way, and to declared ones; all of it if the link bends. Noise grows as 1 + w h,
 # and the mean distance of an exponential variable from w of its mean is w - 1 + 2 exp(-w) of that:
 # .71 for one half, and UNEVEN for all. Nothing is better, since scores up to T (1 + w h) are whole
 # with as much noise. Lines by the way keep their questions (docs/evidence/coefficients.md).
-PUT_BACK = 0.5, 0.0
-# The part of the largest vector that shortening may take away from a declared line which counts as
-# one deviation. On 60 tables the root mean square of the part that is missing is .60
-# (docs/evidence/coefficients.md).
-MISSED = 0.83
+# Beside it stands the part of that excess which counts as missing.
+PUT_BACK = (0.5, UNEVEN), (0.0, MISSED)
+# The same of a declared likelihood of counts: how long a score is depends on the count more than on
+# the row. In the metric of the slope errors of six tables are 1.1 times what half of UNEVEN says,
+# in the root mean square (docs/evidence/glm.md).
+COUNTS_PUT_BACK = 1.0, 0.5 * UNEVEN
 # The first fields of a `ScoreQuery`: whitened rows, the map of targets, location and point
 ScoreFields = tuple[Whitened, Any, float, np.ndarray]
 NoisyMatrix = tuple[np.ndarray, float]  # a released matrix, and the scale of its noise
@@ -225,6 +228,8 @@ def line_query(
         longest *= largest_excess(
             Whitened(whitened.row_map, whitened.W / longest), location, longest * point, 0.0
         )
+    elif rules.declared and link.limit is None:
+        query = replace(query, put_back=COUNTS_PUT_BACK)
     ends = length_classes(longest, cut_length)
     far = None
     learnt = LEARNT * rules.line
@@ -417,7 +422,12 @@ def likelihood_alone(
 
 
 def _best_length(
-    parts: np.ndarray, deviation: float, ends: np.ndarray, noise: float, size: int, put_back: float
+    parts: np.ndarray,
+    deviation: float,
+    ends: np.ndarray,
+    noise: float,
+    size: int,
+    put_back: tuple[float, float],
 ) -> tuple[float, ...]:
     """The length T with the least error, and what is known of scores beyond it.
 
@@ -437,8 +447,8 @@ def _best_length(
         Standard deviation of each coordinate of a mean of scores, for the sensitivity 1.
     size : int
         Number of coordinates.
-    put_back : float
-        w, of PUT_BACK, or 1 if the link bends.
+    put_back : tuple of float
+        w, which is 1 if the link bends, and the part of the mean excess that is missing.
 
     Returns
     -------
@@ -449,14 +459,15 @@ def _best_length(
     # Noise passes for any of them as seldom as one number does for TOLD_ABOVE deviations
     from_counts = parts > -ndtri(ndtr(-TOLD_ABOVE) / len(parts)) * deviation
     best: tuple[float, ...] = (inf,)
+    added, missing = put_back
     for place, end in enumerate(ends, 1):
         if best[-1] < (2.0 * noise * end) ** 2:
             break  # each longer one has more noise than that alone
-        beyond, mean_excess, unknown = _tail(parts, from_counts, place, deviation, put_back == 1.0)
-        missed = (UNEVEN if put_back else MISSED) * mean_excess * beyond
+        beyond, mean_excess, unknown = _tail(parts, from_counts, place, deviation, added == 1.0)
+        missed = missing * mean_excess * beyond
         along = np.hypot(UNEVEN * mean_excess, unknown)
         lost = (missed**2 + (unknown * beyond) ** 2) / size
-        mean_excess *= put_back
+        mean_excess *= added
         error = (lost + (2.0 * (1.0 + mean_excess) * noise) ** 2) * end**2
         if place == 1 or error < best[-1]:
             best = end, mean_excess, along, end * missed, error

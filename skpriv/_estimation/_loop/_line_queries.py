@@ -6,7 +6,7 @@ slope of a likelihood is asked in the same way.
 
 from collections.abc import Iterable
 from dataclasses import replace
-from math import sqrt
+from math import exp, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,9 @@ from ._score import Scores, ScoreQuery
 
 if TYPE_CHECKING:
     from ..._contracts import Scalar
+
+# Mean distance of an exponential variable from its mean, over the mean.
+UNEVEN = 2.0 * exp(-1.0)
 
 
 def _line_scores(block: Scores) -> tuple[np.ndarray, np.ndarray]:
@@ -66,8 +69,8 @@ class LineScoreQuery(ScoreQuery):
     missed : float
         Mean distance of lengths beyond T from their mean there, as part of a mean over all scores.
         It is what shortening takes away, one deviation long, where w is 0.
-    put_back : float
-        w.
+    put_back : tuple of float
+        w, and the part of the mean excess that is missing.
     uncounted : float
         The part of the records that the noise of a count of lengths hides.
     """
@@ -75,7 +78,7 @@ class LineScoreQuery(ScoreQuery):
     mean_excess: float = 0.5
     along: float = 0.0
     missed: float = 0.0
-    put_back: float = 1.0
+    put_back: tuple[float, float] = (1.0, UNEVEN)
     uncounted: float = 0.0
     name = "scores of the line"
 

@@ -1,16 +1,17 @@
 """The least-squares line: what is shortened, how much that may hide, and where."""
 
+import itertools
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from skpriv._estimation._links import Logit
+from skpriv._estimation._links import Log, Logit
 from skpriv._estimation._loop import _line
 from skpriv._estimation._loop._fit import LoopFit
 from skpriv._estimation._loop._rules import LEARNT, Rules
-from skpriv._estimation._loop._line import MISSED, PUT_BACK, UNEVEN
+from skpriv._estimation._loop._line import COUNTS_PUT_BACK, MISSED, PUT_BACK, UNEVEN
 from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._line_queries import LineScoreQuery, OwnSlopeQuery, StepAndLineQuery
 from skpriv._estimation._persons import ScoreLengthsQuery
@@ -171,7 +172,7 @@ def test_half_of_the_mean_is_put_back_because_the_rest_is_bounded_as_well():
     Half of the part would differ by .81 of the mean.
     """
     lengths = -np.log((np.arange(100_000) + 0.5) / 100_000)
-    half = PUT_BACK[0]
+    half, _ = PUT_BACK[0]
     away = [np.abs(lengths - part).mean() for part in (half, 1.0, half / 2.0)]
     assert away[0] < away[1] == pytest.approx(UNEVEN, rel=1e-3) and away[1] < away[2]
 
@@ -277,12 +278,12 @@ def test_scores_are_shortened_where_noise_and_what_is_missing_are_about_equal():
     places = np.minimum(np.searchsorted(ends, lengths), len(ends) - 1)
     parts = np.bincount(places, minlength=len(ends)) / len(lengths)
     lengths = [
-        _line._best_length(parts, 1e-9, ends, noise, 6, 1.0)[0]
+        _line._best_length(parts, 1e-9, ends, noise, 6, (1.0, UNEVEN))[0]
         for noise in 10.0 ** -np.arange(1, 7)
     ]
     assert lengths == sorted(lengths) and lengths[0] == ends[0] and lengths[-1] > ends[8]
     # The error is the noise 2 (1 + h) T, and UNEVEN of what shortening takes away, over sqrt(6)
-    length, excess, _, missed, _ = _line._best_length(parts, 1e-9, ends, 1e-3, 6, 1.0)
+    length, excess, _, missed, _ = _line._best_length(parts, 1e-9, ends, 1e-3, 6, (1.0, UNEVEN))
 
     def missing(other):
         middles = ends[ends > other] / 2**0.25
@@ -305,9 +306,9 @@ def test_of_a_declared_line_nothing_is_put_back(monkeypatch):
     """MISSED of the bound counts, and what is not put back is not asked."""
     ends = SQRT2 ** np.arange(16)
     given = 0.8 * 0.2 ** np.arange(16.0), 1e-9, ends, 1e-3, 6
-    _, excess, _, missed, _ = _line._best_length(*given, 0.0)
+    _, excess, _, missed, _ = _line._best_length(*given, PUT_BACK[1])
     assert not excess
-    assert missed == pytest.approx(MISSED / UNEVEN * _line._best_length(*given, 0.5)[3])
+    assert missed == pytest.approx(MISSED / UNEVEN * _line._best_length(*given, PUT_BACK[0])[3])
     # The directions of long scores are asked of a line that is not declared
     session = _Session(*_rows(), 1e-6)
     monkeypatch.setattr(_line.Line, "of", lambda query, *others: query)
@@ -458,7 +459,7 @@ def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction
     assert not along.any()  # of B, which is 0 here
     # The length T is chosen by a square over all directions
     parts = np.array([0.9, 0.09, 0.01, 0.0])
-    given = parts, 1e-9, SQRT2 ** np.arange(4), 0.01, 2, 1.0
+    given = parts, 1e-9, SQRT2 ** np.arange(4), 0.01, 2, (1.0, UNEVEN)
     length, excess, along, missed, error = _line._best_length(*given)
     noise = 2.0 * (1.0 + excess) * 0.01 * length
     dependent = (missed * along / (UNEVEN * excess)) ** 2
@@ -469,8 +470,8 @@ def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction
     _of_curve(1e-6)
     _asked(_Session(*_of_curve(1e-6)[-1].rows, 1e-6))
     # All of what is missing along the mean direction is put back, and nothing of a declared line
-    assert (asked[0], asked[-1]) == (1.0, 0.0)
-    length, half, *_ = _line._best_length(*given[:-1], 0.5)
+    assert (asked[0], asked[-1]) == ((1.0, UNEVEN), PUT_BACK[1])
+    length, half, *_ = _line._best_length(*given[:-1], PUT_BACK[0])
     place = 1 + np.flatnonzero(SQRT2 ** np.arange(4) == length)[0]
     assert half == pytest.approx(0.5 * _line._tail(parts, parts > 1e-8, place, 1e-9)[1])
     a = np.random.RandomState(0).normal(size=(100_000, 3)) * [3.0, 1.0, 0.3]
@@ -496,7 +497,7 @@ class _Curve(_Session):
         return Answer(value=value + more, n=len(self.rows[0]), noise=noise)
 
 
-def _of_curve(deviation, ask=_line.line_alone):
+def _of_curve(deviation, ask=_line.line_alone, link=Logit()):
     """The equation of two classes at a point, and the slope and the moment there."""
     rng = np.random.RandomState(0)
     X = rng.uniform(-1.0, 1.0, size=(4000, 2))
@@ -510,8 +511,43 @@ def _of_curve(deviation, ask=_line.line_alone):
     last = ScoreEquation(point, 1.0, None, None, 0.2, 4000, 0.0, 0.0)
     session = _Curve(X, y, deviation)
     steps = np.diag([1.0, 0.5]) @ slope @ np.diag([1.0, 0.5])  # what weights leave
-    found = ask(session, (*maps, point), last, rules, (steps, 1e-9), Logit())
+    found = ask(session, (*maps, point), last, rules, (steps, 1e-9), link)
     return found, slope, psi.T @ (y - mean) / 4000, session
+
+
+@pytest.mark.parametrize("link", [Log(), Logit()])
+def test_scores_of_declared_counts_may_miss_half_as_much(link, monkeypatch):
+    asked = []
+    choose = _line._best_length
+    monkeypatch.setattr(_line, "_best_length", lambda *all: asked.append(all[-1]) or choose(*all))
+    _of_curve(1e-6, link=link)
+    assert asked == [COUNTS_PUT_BACK if link.limit is None else (1.0, UNEVEN)]
+
+
+def test_what_shortened_counts_miss_beside_a_rare_category_is_what_is_said():
+    """Its rows are the longest, so that lengths depend on directions: half as much would not pass.
+
+    Without such rows they miss a third of that.
+    """
+    parts = []
+    for seed, rare in itertools.product(range(3), (True, False)):
+        rng = np.random.RandomState(seed)
+        X = rng.uniform(-1.0, 1.0, size=(200_000, 6))
+        X[:, 0] = rng.uniform(size=len(X)) < 0.02 if rare else X[:, 0]
+        X[:, 5] = 1.0
+        mean = np.exp(X @ [1.0, 0.5, -0.5, 0.3, 0.0, 0.5])
+        y = rng.poisson(mean * rng.gamma(2.0, 0.5, size=len(X)))
+        root = np.linalg.cholesky((X * mean[:, None]).T @ X / len(X))
+        u = np.linalg.solve(root, X.T).T * (y - mean)[:, None]
+        lengths = np.linalg.norm(u, axis=1)
+        T = 5.0 * np.sqrt(np.mean(lengths**2))
+        far = lengths > T
+        a = u[far] / lengths[far, None]
+        excess = lengths[far] - T
+        missing = a.T @ (excess - excess.mean()) / len(X)
+        said = 2.0 * COUNTS_PUT_BACK[1] * excess.mean() * far.mean() / np.sqrt(6.0)
+        parts.append(np.linalg.norm(missing) / said)
+    assert 0.8 < np.mean(parts[::2]) < 1.3 and 0.2 < np.mean(parts[1::2]) < 0.6
 
 
 def test_a_declared_likelihood_has_a_slope_of_its_own():
