@@ -22,10 +22,10 @@ from scipy import stats
 
 from skpriv._estimation._intervals import (
     RESOLUTION_ABOVE_QUANTILE,
-    USUAL_QUANTILE,
     _variance,
     asymptotic_interval,
 )
+from skpriv._estimation._levels import USUAL_QUANTILE
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 
 QUANTILE = stats.norm.isf((1.0 - LEVEL) / 2.0)

@@ -269,7 +269,7 @@ def own_text(node):
 
 def quantile_offenders(file, tree):
     """Two-sided normal levels that are made by hand: `two_sided_quantile` alone makes them."""
-    if file == "_estimation/_intervals.py":
+    if file == "_estimation/_levels.py":
         tree = ast.Module([n for n in tree.body if getattr(n, "name", "") != MAKER], [])
     for node in nodes(tree):
         if isinstance(node, ast.Call):
@@ -577,7 +577,7 @@ def test_every_room_has_a_level():
         (sentence_offenders, "inspection/_a.py", "str(getattr(last, 'estimand', '')).split(',')"),
         (sentence_offenders, "inspection/_a.py", "'odds' in self.law.ratio"),
         (sentence_offenders, "inspection/_a.py", "law.reason.replace(NOISE, '')"),
-        (quantile_offenders, "_estimation/_intervals.py", "stats.norm.ppf(confidence_level)"),
+        (quantile_offenders, "_estimation/_levels.py", "stats.norm.ppf(confidence_level)"),
         (quantile_offenders, "metrics/_a.py", "norm.isf((1.0 - self.confidence_level) / 2.0)"),
         (quantile_offenders, "metrics/_a.py", "special.ndtri(0.5 + 0.95 / 2.0)"),
     ],

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._linalg import quadratic_forms, trace_of
 from .._stored import frozen_object
-from ._intervals import USUAL_QUANTILE
+from ._levels import USUAL_QUANTILE
 
 if TYPE_CHECKING:
     from .._contracts import Array

@@ -24,7 +24,8 @@ from .._contracts import passed_on
 from .._linalg import FLOAT_STEP, psd_part, quadratic_forms, trace_of
 from .._stored import frozen_object, stored
 from ._cells import ROUNDED_SQUARE, across_all, estimable_weights
-from ._intervals import USUAL_QUANTILE, shrunk_covariance, two_sided_quantile
+from ._intervals import shrunk_covariance
+from ._levels import USUAL_QUANTILE, two_sided_quantile
 
 if TYPE_CHECKING:
     from .._contracts import Array, Scalar

@@ -30,7 +30,7 @@ import numpy as np
 from scipy import special, stats
 
 from .._linalg import bisected
-from ._intervals import two_sided_quantile
+from ._levels import two_sided_quantile
 
 if TYPE_CHECKING:
     from .._contracts import Array

@@ -8,7 +8,6 @@ passes it through `event`. So a test can add up what was used, and not what was 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from math import inf, isfinite, log, sqrt
-from numbers import Real
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +15,7 @@ import numpy as np
 from scipy import optimize, special, stats
 
 from .._linalg import FLOAT_STEP, ROUNDED, blocks_of, norm_of, quadratic_forms, trace_of
+from ._levels import USUAL_QUANTILE, one_sided_quantile, two_sided_quantile
 
 if TYPE_CHECKING:
     from .._contracts import Array, Scalar
@@ -188,44 +188,6 @@ class ConfidenceInterval(NamedTuple):
 
     low: np.ndarray
     high: np.ndarray
-
-
-def check_level(confidence_level: Any) -> None:
-    """Refuse what is no level of an interval."""
-    if not isinstance(confidence_level, Real) or not 0.0 < float(confidence_level) < 1.0:
-        raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1), as a number.")
-
-
-def one_sided_quantile(failure: float) -> float:
-    """Standard errors above which a normal variable is with this probability."""
-    return -float(special.ndtri(failure))
-
-
-def two_sided_quantile(confidence_level: float) -> float:
-    """Half-width, in standard errors, of a normal interval with equal tails.
-
-    All two-sided normal levels are made here: a level that is put in the place of a probability
-    would make 90% of what is called 95%.
-
-    Examples
-    --------
-    >>> from skpriv._estimation._intervals import two_sided_quantile
-    >>> round(two_sided_quantile(0.95), 2)
-    1.96
-    """
-    return one_sided_quantile((1.0 - confidence_level) / 2.0)
-
-
-# Deviations of its noise above which a number counts as told from it, and that a released count or
-# distance may be off: of the level of most intervals.
-USUAL_QUANTILE = two_sided_quantile(0.95)
-# Deviations of a normal variable between the ends of its usual range, which holds nine tenths.
-USUAL_DEVIATIONS = 2.0 * two_sided_quantile(0.9)
-
-
-def usual_moments(low: Any, high: Any) -> Any:
-    """Mean and deviation of normal values of which nine tenths lie in a usual range."""
-    return (low + high) / 2.0, (high - low) / USUAL_DEVIATIONS
 
 
 def noise_share(

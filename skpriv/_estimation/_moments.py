@@ -26,7 +26,7 @@ from .._linalg import (
 from .._stored import frozen, frozen_object, stored, stored_in_policies
 from ..privacy import ROUNDING, Answer, Query
 from ._cells import WEAK_CELL, across_all, moved, split
-from ._intervals import USUAL_QUANTILE
+from ._levels import USUAL_QUANTILE
 from ._persons import OfPersons, person_sums
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from .._linalg import SQRT2, row_norms, trace_of, vech, vech_size
 from .._stored import frozen_object
 from ..privacy import ROUNDING, Query
-from ._intervals import USUAL_QUANTILE
+from ._levels import USUAL_QUANTILE
 
 if TYPE_CHECKING:
     from ..privacy import Session, SessionPart

@@ -23,7 +23,7 @@ from .._contracts import passed_on
 from .._linalg import blocks_of, norm_of, row_norms
 from ..records import canonical, same_names
 from .._stored import frozen, frozen_object, stored
-from ._intervals import usual_moments
+from ._levels import usual_moments
 
 if TYPE_CHECKING:
     from .._contracts import Array, Scalar

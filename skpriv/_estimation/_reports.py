@@ -22,7 +22,8 @@ from ..privacy import (
 )  # fmt: skip
 from ._cells import Across, Cells, moved
 from ._coefficients import equations_law
-from ._intervals import USUAL_QUANTILE, asymptotic_interval, certified_by_norm
+from ._intervals import asymptotic_interval, certified_by_norm
+from ._levels import USUAL_QUANTILE
 from ._loop._law import LoopLaw
 from ._moments import MomentsQuery, NormalEquations, ridge_prior
 from ._public_maps import FEATURE_LENGTH, RowMap

@@ -18,7 +18,7 @@ from .._stored import stored_in_policies
 from ..exceptions import BudgetExceeded
 from ..privacy import Cost, Guarantee, Trust, open_stream, parallel_part, prepaid
 from ._policy._base import NO_LIMIT, BasePolicy
-from ._ucb._running import GrowingTimes
+from ._ucb._sums import GrowingTimes
 
 if TYPE_CHECKING:
     from .._contracts import Array

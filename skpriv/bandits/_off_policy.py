@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._linalg import unwarned
-from .._estimation._intervals import two_sided_quantile
+from .._estimation._levels import two_sided_quantile
 from .._estimation._public_maps import column_bounds
 from .._parameters import ArrayLike, Level, Positive, Probability, RandomState, validated
 from .._stored import frozen

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import Bunch
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._estimation._intervals import two_sided_quantile
+from .._estimation._levels import two_sided_quantile
 from .._parameters import Count, RandomState, validated
 from .._printing import Display, installed, picture_texts
 from .._progress import progress

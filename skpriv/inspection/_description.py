@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.isotonic import isotonic_regression
 
 from .._compat import Interval
-from .._estimation._intervals import two_sided_quantile
+from .._estimation._levels import two_sided_quantile
 from .._estimation._public_maps import TargetMap, column_bounds
 from .._linalg import ROUNDED
 from .._parameters import Level, PrivacyModel, RandomState, validated

@@ -10,7 +10,7 @@ from scipy import stats
 from .._compat import StrOptions
 from .._contracts import passed_on
 from .._estimation._coefficients import CoefficientLaw
-from .._estimation._intervals import two_sided_quantile
+from .._estimation._levels import two_sided_quantile
 from .._linalg import ROUNDED
 from .._parameters import Estimand, IntervalMethod, Level, validated
 from .._printing import Exported, Table, aligned, installed, sentence

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions, names_in
 from .._estimation._loop._start import Start
-from .._estimation._intervals import check_level, inside_bounds, two_sided_quantile
+from .._estimation._intervals import inside_bounds
+from .._estimation._levels import check_level, two_sided_quantile
 from .._estimation._loop._steps import effective_records_of
 from .._estimation._public_maps import PublicRows, RecordMap, TargetMap
 from .._estimation._reports import effective_reports

@@ -28,7 +28,7 @@ from .._estimation._coefficients import (
     few_rows,
 )  # fmt: skip
 from .._estimation._fit_statistics import moment_statistics
-from .._estimation._intervals import USUAL_QUANTILE, two_sided_quantile
+from .._estimation._levels import USUAL_QUANTILE, two_sided_quantile
 from .._estimation._links import IDENTITY
 from .._estimation._loop._law import inversion_excess
 from .._estimation._loop._score import SIDE_WEIGHT

@@ -17,7 +17,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 from sklearn.base import BaseEstimator, clone
 
-from .._estimation._intervals import check_level, two_sided_quantile
+from .._estimation._levels import check_level, two_sided_quantile
 from .._estimation._public_maps import column_bounds
 from .._linalg import CompensatedSum, unwarned
 from .._printing import Printed, Table, aligned, installed

@@ -32,7 +32,8 @@ from .._estimation._conformal import (
     score_grid,
     search_slots,
 )
-from .._estimation._intervals import ConfidenceInterval, check_level
+from .._estimation._intervals import ConfidenceInterval
+from .._estimation._levels import check_level
 from .._linalg import FLOAT_STEP, ROUNDED, unwarned
 from .._parameters import ArrayLike, ConformityScore, Level, of_numbers, parameters
 from .._stored import frozen, frozen_object, stored

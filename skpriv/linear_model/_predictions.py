@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Documented, names_in
 from .._estimation._cells import Cells, KnowsCells
-from .._estimation._intervals import ConfidenceInterval, check_level, inside_bounds
+from .._estimation._intervals import ConfidenceInterval, inside_bounds
+from .._estimation._levels import check_level
 from .._linalg import blocks_of, row_products
 from .._parameters import IntervalMethod, of_numbers
 from ..records import check_public, finite_numbers, is_lazy, public_shape, readable, silence

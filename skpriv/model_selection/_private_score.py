@@ -20,7 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from .._compat import HasMethods, StrOptions, pipeline_steps, reaching_last, safe_indexing
 from .._contracts import Shaped, Typed
-from .._estimation._intervals import two_sided_quantile
+from .._estimation._levels import two_sided_quantile
 from .._estimation._public_maps import TargetMap, column_bounds
 from .._estimation._targets import LocationQuery, SpreadQuery
 from .._linalg import row_products

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._estimation._intervals import two_sided_quantile
+from .._estimation._levels import two_sided_quantile
 from .._parameters import Level, RandomState, validated
 from .._printing import Printed, Table, installed
 from .._stored import frozen, frozen_object

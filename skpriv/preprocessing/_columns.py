@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 from scipy.special import ndtri
 
-from .._estimation._intervals import usual_moments
+from .._estimation._levels import usual_moments
 from .._linalg import FLOAT_STEP
 from .._stored import frozen, stored
 from ..records import (

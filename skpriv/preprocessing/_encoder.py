@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import fit_context
 from .._estimation._cells import placed
-from .._estimation._intervals import USUAL_DEVIATIONS, usual_moments
+from .._estimation._levels import USUAL_DEVIATIONS, usual_moments
 from .._linalg import FLOAT_STEP
 from .._parameters import parameters
 from ..records import (

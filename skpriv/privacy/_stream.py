@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ._noise._codebook_law import LiftedReports
     from ._noise._laws import NoiseSource
     from ._query import Query
-    from ._session._base import Session
 
 
 @stored_in_policies
@@ -604,38 +603,3 @@ class SharedSumStream(BatchedStream):
         size = prod(self.query.shape)
         lattice = Lattice.calibrated(self.query.sensitivity, mu, size, self.batch, self.batch)
         return GaussianNoise(lattice.scale)
-
-
-def stream_of(
-    session: "type[Session]",
-    query: "Query",
-    budget: "Budget",
-    horizon: int,
-    batch: int | None,
-    span: int | None = None,
-) -> Stream:
-    """Stream that a session has not begun: what is public has been checked.
-
-    Parameters
-    ----------
-    session : type
-        Session class of the privacy model, whose ``running_sums`` are the kind of stream.
-    query : Query
-    budget : Budget
-        What one record may lose.
-    horizon : int
-        How often the sum may be read at most.
-    batch : int, default=None
-        Public number of records between two reads.
-    span : int, default=None
-        How many reads a curator's noise is the least for.
-
-    Returns
-    -------
-    Stream
-    """
-    if session.running_sums is None:
-        raise PrivacyError(f"privacy={session.model!r} has no running sums.")
-    stream = session.running_sums(query, horizon, batch, span)
-    stream.check(budget)
-    return stream

@@ -267,7 +267,7 @@ def test_the_noise_of_the_design_adds_its_norm_along_the_distance(monkeypatch):
 
     for name in ("_distance", "_main"):
         spied(name)
-    _, half = certified.certified_by_step(fit, points, 0.95)
+    _, half = certified.certified_by_step(fit.last, fit.b, points, 0.95)
     failure = shared(0.05, certified.STEP_EVENTS).design
     noise = norm_quantile(1.0, 0.5, len(fit.b), failure) * fit.last.gram_scale
     assert noise > 0.0 and np.isfinite(half).all()

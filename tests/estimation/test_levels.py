@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, special, stats
 
 from skpriv import bandits, describe, inspection, linear_model, preprocessing
-from skpriv._estimation._intervals import two_sided_quantile
+from skpriv._estimation._levels import two_sided_quantile
 from skpriv._estimation._moments import NormalEquations
 from skpriv._estimation._reports import ReportedFit
 from skpriv.inspection._description import Distribution

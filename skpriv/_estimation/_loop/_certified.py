@@ -16,15 +16,14 @@ from .._intervals import (
     largest_sum,
     main_region,
     norm_quantile,
-    one_sided_quantile,
     operator_quantile,
     shared,
 )
+from .._levels import one_sided_quantile
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
     from ..._contracts import Array
-    from ._fit import LoopFit
     from ._score import ScoreEquation
 
 SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see `_distance`
@@ -47,13 +46,16 @@ STEP_EVENTS = {
 
 
 def certified_by_step(
-    fit: "LoopFit", points: np.ndarray, confidence_level: float
+    last: "ScoreEquation", b: np.ndarray, points: np.ndarray, confidence_level: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Centre and half-width of intervals for x'b* at fixed points; infinite if not resolved.
 
     Parameters
     ----------
-    fit : LoopFit
+    last : ScoreEquation
+        The last equation of a fit.
+    b : ndarray of shape (p,)
+        The fit.
     points : ndarray of shape (n_points, p)
     confidence_level : float
 
@@ -62,8 +64,7 @@ def certified_by_step(
     (centre, half) : ndarrays of shape (n_points,)
     """
     failure = shared(1.0 - confidence_level, STEP_EVENTS, "step: ")
-    last = fit.last
-    unknown = points @ fit.b, np.full(len(points), np.inf)
+    unknown = points @ b, np.full(len(points), np.inf)
     if last.most_excess is None:
         return unknown
     values, vectors = np.linalg.eigh(last.gram)

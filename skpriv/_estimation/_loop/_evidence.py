@@ -9,7 +9,7 @@ from scipy.linalg import lapack
 from ..._linalg import unwarned
 from ..._stored import frozen_object, stored
 from ...privacy import ROUNDING, Answer, Query
-from .._intervals import USUAL_QUANTILE
+from .._levels import USUAL_QUANTILE
 from .._links import IDENTITY, StepLink
 from .._targets import Location, scaled_targets
 from ._rules import NORMAL, Rules, mean_clip, skewness_bias

@@ -15,11 +15,10 @@ from ..._linalg import RELATIVE_ZERO, norm_of, psd_part, quadratic_forms, trace_
 from ..._stored import frozen_object, stored
 from .._cells import MOSTLY, ROUNDED_SQUARE, Across, Cells, moved, noise_floor, split
 from .._coefficients import NOISE, CoefficientLaw, LawSource, LinearSource, enough_rows, few_rows
-from .._information import Information
-from .._intervals import USUAL_QUANTILE, two_sided_quantile
+from .._levels import USUAL_QUANTILE, two_sided_quantile
 from .._links import IDENTITY
 from .._persons import dependence
-from .._released import Released
+from .._released import Information, Released
 from ._bounds_words import narrow_bounds, wide_bounds
 from ._certified import certified_by_step
 from ._law import (
@@ -666,7 +665,7 @@ class LoopFit(Released):
             return self.link.interval(self, phi, confidence_level)
         points = self.points(phi)
         if method == "certified":
-            centre, half = certified_by_step(self, points, confidence_level)
+            centre, half = certified_by_step(self.last, self.b, points, confidence_level)
         else:
             centre, half = self.law(confidence_level=confidence_level).interval(points)
         return self.location + centre, half

@@ -11,7 +11,8 @@ from ..._linalg import psd_part, quadratic_forms
 from ..._stored import frozen_object
 from .._cells import MOSTLY, across_all, estimable_weights
 from .._coefficients import LawSource, LawSums
-from .._intervals import USUAL_QUANTILE, noise_share, shrunk_covariance
+from .._intervals import noise_share, shrunk_covariance
+from .._levels import USUAL_QUANTILE
 
 if TYPE_CHECKING:
     from ..._contracts import Array

@@ -12,7 +12,7 @@ from ...exceptions import InvalidValues
 from ...privacy import Budget, Cost, PrivacyReport, Trust, charge, noticed_charges
 from ...records import INVALID_VALUES
 from .._policy._report import divided_budget
-from .._ucb._sums import Region
+from .._policy._draws import Region
 
 if TYPE_CHECKING:
     from ...linear_model import IHTRegressor, SSPRegressor

@@ -22,13 +22,13 @@ from ...privacy import Guarantee, Raw, parallel_part
 from .._policy._base import NO_LIMIT, BasePolicy
 from .._policy._report import Epoch, EpochsReport
 from .._policy._run import MAX_SEED
-from .._policy._draws import HALF_NORMAL, optimistic, predicted, shares
+from .._policy._draws import HALF_NORMAL, Region, optimistic, predicted, shares
 from .._notes import moment_notes
 from .._ucb._sums import Windows, window_estimate
 from . import _oracles
 
 if TYPE_CHECKING:
-    from .._ucb._sums import Mark, Region
+    from .._ucb._sums import Mark
 
 
 @stored_in_policies
@@ -180,7 +180,7 @@ class EpochWindows(Windows):
             else:
                 place += 1
 
-    def _estimate(self, stretch: Any) -> "tuple[Region, np.ndarray]":
+    def _estimate(self, stretch: Any) -> tuple[Region, np.ndarray]:
         """Posterior of the weights in a stretch, and the inverse of its mean square of rows."""
         return window_estimate(stretch.oracle.normal_equations(), self._persons)
 

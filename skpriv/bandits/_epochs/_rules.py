@@ -12,8 +12,7 @@ from ..._estimation._oracle import PoolsFits, interval_claims
 from ..._linalg import ROUNDED, TINY
 from ..._parameters import Level, NotNegative, attribute, parameters
 from ..._stored import stored_in_policies
-from .._policy._draws import HALF_NORMAL, distinct, flat, inverse_gap, shares
-from .._ucb._sums import Region
+from .._policy._draws import HALF_NORMAL, Region, distinct, flat, inverse_gap, shares
 from ._oracles import coef_posterior, pools, reward_range
 from ._policy import OraclePolicy, comparable
 

@@ -8,12 +8,12 @@ from scipy.stats import norm
 from sklearn.base import is_classifier
 
 from ..._linalg import blocks_of
+from ..._stored import frozen, stored_in_policies
 from ..._wire import equally_good
 from ...linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
 
 if TYPE_CHECKING:
     from ..._contracts import Array
-    from .._ucb._sums import Region
 
 # Equally likely, as the absolute value of a normal variable: its 16 mid-quantiles. Its standard
 # deviation of 0.75 is a compromise: less is better for independent contexts, more for fixed arms.
@@ -80,8 +80,32 @@ def predicted(oracle: Any, contexts: np.ndarray) -> "Array":
     return oracle.predict(rows).reshape(shape)
 
 
+@stored_in_policies
+@frozen
+class Region:
+    """Ellipsoid with phi'theta <= phi'centre + sqrt(phi' form phi) for all its theta.
+
+    A form that is zero but for blocks of equal size on its diagonal may be given by these, of shape
+    (n_blocks, p, p): with 30 actions of 20 features it is 30 times as large as they are.
+    """
+
+    centre: np.ndarray
+    form: np.ndarray
+
+    @property
+    def blocks(self) -> np.ndarray:
+        """Blocks of the form, of shape (n_blocks, p, p)."""
+        return self.form.reshape(-1, *self.form.shape[-2:])
+
+    def bounds(self, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and width of every row of phi, of shape (n, p): phi'centre, sqrt(phi' form phi)."""
+        parts = phi.reshape(len(phi), len(self.blocks), -1).swapaxes(0, 1)
+        squares = np.einsum("bij,bij->i", parts @ self.blocks, parts)
+        return phi @ self.centre, np.sqrt(np.maximum(squares, 0.0))
+
+
 def optimistic(
-    region: "Region",
+    region: Region,
     contexts: np.ndarray,
     available: Any,
     bonuses: Any,

@@ -12,12 +12,11 @@ from ..._parameters import (
 )  # fmt: skip
 from ..._stored import stored_in_policies
 from ...privacy import MODELS
-from .._policy._draws import HALF_NORMAL, flat, inverse_gap, optimistic
+from .._policy._draws import HALF_NORMAL, Region, flat, inverse_gap, optimistic
 from ._running import RunningSumsPolicy
 from ._sums import ball, certified, diagonal_blocks, self_normalized, steadied, without_blanks
 
 if TYPE_CHECKING:
-    from ._sums import Region
     from ..._estimation._moments import NormalEquations
 
 Factor = NotNegative | Literal["auto"]
@@ -115,7 +114,7 @@ class OptimisticPolicy(RunningSumsPolicy):
             return (self.bonus_scale,)
         return (1.0,) if self._certified else HALF_NORMAL
 
-    def _make_region(self, equations: "NormalEquations") -> "Region":
+    def _make_region(self, equations: "NormalEquations") -> Region:
         if not self._certified:
             if self._max_visits is not None:
                 equations = without_blanks(equations)
@@ -270,7 +269,7 @@ class LinSquareCB(UnderAnyTrust):
     # Of the expectations, for rewards in [-1, 1]; of a start it is not known.
     _error: float = attribute(1.0)
 
-    def _make_region(self, equations: "NormalEquations") -> "Region":
+    def _make_region(self, equations: "NormalEquations") -> Region:
         """Fit to the last read; its error is that of the predictions for the rows that were played.
 
         All of that is released, or follows from what is: the mean square of phi'(centre - theta)

@@ -11,8 +11,8 @@ from ..._parameters import parameters
 from ..._stored import stored_in_policies
 from ...privacy import Answer
 from ._lin_ucb import Factor, OptimisticPolicy
-from ._running import GrowingTimes
-from ._sums import Region, asymptotic, ball
+from .._policy._draws import Region
+from ._sums import GrowingTimes, asymptotic, ball
 
 if TYPE_CHECKING:
     from ..._contracts import Array

@@ -17,16 +17,16 @@ from ..._estimation._public_maps import RecordMap
 from ..._parameters import (
     ArrayLike, Count, Delta, Epsilon, Finite, Positive, attribute, of_numbers, parameters,
 )  # fmt: skip
-from ..._stored import frozen, stored_in_policies
 from ...exceptions import PrivacyError
 from ...records import check_shape, floats
 from ..._wire import WIRE_VERSION, is_known, read_report, reported_directions, task_hash
 from ...privacy import Budget, Guarantee, LiftedReports, Trust, adds_up_gaussians, capabilities
 from .._policy._base import NO_LIMIT, BasePolicy
+from .._policy._draws import Region
 from .._policy._report import divided_budget
 from .._notes import moment_notes
 from .._policy._visits import Visits
-from ._sums import PhasedSums, Region, Windows, about, asymptotic, ball
+from ._sums import GrowingTimes, PhasedSums, Windows, about, asymptotic, ball
 
 if TYPE_CHECKING:
     from ..._contracts import Array
@@ -38,64 +38,6 @@ if TYPE_CHECKING:
 # mean reward of a zero feature is the middle of the range.
 FEATURES_TO_CONSTANT = 2.3
 UNSHUFFLED = "local"  # the model of reports that nobody shuffles
-
-
-@stored_in_policies
-@frozen
-class GrowingTimes:
-    """Reads after 20, 40, ... rounds, and from 400 rounds on after 1.05 times as many each.
-
-    Exact sums cost nothing to read: after each of the first 40 rounds, then as above. Learned
-    answers are used soon however long the run becomes, so that nobody has to know how long it will
-    be: 1,000 reads reach 1e22 rounds. The error of an estimate falls by at most 2.5% between two
-    reads, so that more reads would help little, and cost noise. The noise is the least for the
-    first 32 reads, or 700 rounds. Later sums grow faster than their noise does: beside a stream for
-    200 reads it is .91 times as large up to 1,000 rounds, .97 at 10,000, 1.04 at 100,000, 1.12 at
-    2.6 million, and .88 where a second stream would begin.
-
-    Parameters
-    ----------
-    every : int
-        Rounds between two reads, at least.
-    growth : float
-        Rounds between two reads, as a part of the rounds so far; at least ``every``.
-    n_reads : int
-        Number of reads of the first phase. The shuffle model has one: a batch is a stream of its
-        own, whose noise is calibrated to its size.
-    phases : int
-        Each phase has so many times the reads of the one before.
-    span : int or None
-        Reads for which a curator's noise is the least; None is all of a phase.
-    """
-
-    every: int = 20
-    growth: float = 0.05
-    n_reads: int = 1000
-    phases: int = 1
-    span: int | None = 32
-
-    @classmethod
-    def even(cls, every: int | str, horizon: int) -> "GrowingTimes":
-        """A read every so many rounds, "auto" being a 200th of the horizon.
-
-        A phase has twice as many reads as the one before.
-        """
-        every = max(1, horizon // 200) if every == "auto" else int(every)
-        return cls(every=every, growth=0.0, n_reads=-(-horizon // every), phases=2, span=None)
-
-    def reads(self, phase: int) -> Any:
-        """Number of reads of a phase, hence of one stream."""
-        return self.n_reads * self.phases**phase
-
-    def length(self, rounds: int) -> int:
-        """Rounds between a read and the one before it, which came after so many rounds."""
-        return max(self.every, int(self.growth * rounds))
-
-    def end(self, rounds: int, reads: int) -> int:
-        """Rounds after so many further reads."""
-        for _ in range(reads):
-            rounds += self.length(rounds)
-        return rounds
 
 
 # The first shuffled batch has 200 users, and the next ones grow by 0.3 of the users so far.

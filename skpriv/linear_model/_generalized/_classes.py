@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import special
 
-from ..._estimation._intervals import two_sided_quantile
+from ..._estimation._levels import two_sided_quantile
 from ..._estimation._links import Logit
 from ..._estimation._persons import JointScores, PersonScores
 from ..._estimation._targets import LEAST_RATE, Location, OfTargets, best_linear, scaled_targets

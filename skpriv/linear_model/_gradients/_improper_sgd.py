@@ -13,7 +13,8 @@ import numpy as np
 from scipy import optimize
 
 from ..._compat import Interval, StrOptions
-from ..._estimation._intervals import event, one_sided_quantile, split_failure
+from ..._estimation._intervals import event, split_failure
+from ..._estimation._levels import one_sided_quantile
 from ..._estimation._reports import LiftedMomentsQuery
 from ..._linalg import ROUNDED, norm_of
 from ..._parameters import Channel, Count, DataNorm, Positive, parameters

@@ -15,7 +15,8 @@ from scipy import sparse, special
 
 from ..._compat import Interval
 from ..._contracts import passed_on
-from ..._estimation._intervals import event, one_sided_quantile, split_failure
+from ..._estimation._intervals import event, split_failure
+from ..._estimation._levels import one_sided_quantile
 from ..._estimation._links import IDENTITY
 from ..._estimation._loop._rows import Whitened
 from ..._estimation._loop._rules import QUESTION

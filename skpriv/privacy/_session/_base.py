@@ -27,7 +27,7 @@ from .._ledger._accountant import charge
 from .._ledger._context import protecting, unit_now
 from .._noise._laws import NoiseSource, door
 from .._query import Answer, Query, reordered
-from .._stream import Stream, stream_of
+from .._stream import Stream
 from ._groups import FilledPlaces, Groups
 from ._pieces import Piece, Pieces
 
@@ -596,3 +596,38 @@ class Session(ABC):
             "a session is not copied or pickled: a copy would answer again for the same charge. "
             "Keep its report and its answers, which are released."
         )
+
+
+def stream_of(
+    session: type[Session],
+    query: Query,
+    budget: "Budget",
+    horizon: int,
+    batch: int | None,
+    span: int | None = None,
+) -> Stream:
+    """Stream that a session has not begun: what is public has been checked.
+
+    Parameters
+    ----------
+    session : type
+        Session class of the privacy model, whose ``running_sums`` are the kind of stream.
+    query : Query
+    budget : Budget
+        What one record may lose.
+    horizon : int
+        How often the sum may be read at most.
+    batch : int, default=None
+        Public number of records between two reads.
+    span : int, default=None
+        How many reads a curator's noise is the least for.
+
+    Returns
+    -------
+    Stream
+    """
+    if session.running_sums is None:
+        raise PrivacyError(f"privacy={session.model!r} has no running sums.")
+    stream = session.running_sums(query, horizon, batch, span)
+    stream.check(budget)
+    return stream

@@ -21,9 +21,9 @@ from .._noise._codebook_law import LiftedReports
 from .._noise._laws import GaussianNoise, GumbelNoise
 from .._query import Answer, Query
 from .._stream import (
-    ExactStream, FactorStream, LocalStream, SharedSumStream, ShuffleStream, Stream, stream_of,
+    ExactStream, FactorStream, LocalStream, SharedSumStream, ShuffleStream, Stream,
 )  # fmt: skip
-from ._base import Session, one_at_a_time
+from ._base import Session, one_at_a_time, stream_of
 from ._pieces import Piece
 
 if TYPE_CHECKING:

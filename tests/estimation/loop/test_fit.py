@@ -10,7 +10,7 @@ from scipy.integrate import trapezoid
 
 from skpriv._estimation._links import IDENTITY, Logit
 from skpriv._estimation._loop._score import CUBE, CUT, ScoreEquation
-from skpriv._estimation._intervals import USUAL_QUANTILE
+from skpriv._estimation._levels import USUAL_QUANTILE
 from skpriv._estimation._cells import Cells, noise_floor
 from skpriv._estimation._loop._far_rows import FarRows
 from skpriv._estimation._loop._fit import LoopFit, beside_noise, mean_slope
