@@ -45,34 +45,34 @@ _LAST_ENTRIES: dict[Any, Any] = {}
 
 FORK_WAIT = 5.0  # seconds that a fork waits at most for threads that are in a file
 _gate = RLock()  # which a thread holds while it forks
-_inside: set[int] = set()  # the numbers of threads that are in a file
+_in_files: set[int] = set()  # the numbers of threads that are in a file
 
 
 @contextmanager
 def _entered() -> Iterator[None]:
     """List this thread as one that is in a file; it waits for a fork unless it is in another."""
     thread = get_ident()
-    if thread in _inside:
+    if thread in _in_files:
         yield
         return
     try:
         with _gate:
-            _inside.add(thread)
+            _in_files.add(thread)
         yield
     finally:
-        _inside.discard(thread)
+        _in_files.discard(thread)
 
 
 def _before_fork() -> None:
     """Wait until no other thread is in a file: SQLite in the child would wait for that thread."""
     _gate.acquire()
     end = monotonic() + FORK_WAIT
-    while _inside - {get_ident()} and monotonic() < end:
+    while _in_files - {get_ident()} and monotonic() < end:
         sleep(0.001)
 
 
 def _in_child() -> None:
-    _inside.clear()
+    _in_files.clear()
     _gate.release()
 
 
