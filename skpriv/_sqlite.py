@@ -9,7 +9,8 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection, OperationalError
-from threading import RLock
+from threading import RLock, get_ident
+from time import monotonic, sleep
 from typing import Any
 
 from .exceptions import PrivacyError, SkprivError, StorageError
@@ -41,6 +42,44 @@ MOST_OF_MARK = 10_000  # bytes that are read of a mark, which has about 50
 
 # Identity and entries of a file as this process has seen them: a mark can be put back, too
 _LAST_ENTRIES: dict[Any, Any] = {}
+
+FORK_WAIT = 5.0  # seconds that a fork waits at most for threads that are in a file
+_gate = RLock()  # which a thread holds while it forks
+_in_files: set[int] = set()  # the numbers of threads that are in a file
+
+
+@contextmanager
+def _entered() -> Iterator[None]:
+    """List this thread as one that is in a file; it waits for a fork unless it is in another."""
+    thread = get_ident()
+    if thread in _in_files:
+        yield
+        return
+    try:
+        with _gate:
+            _in_files.add(thread)
+        yield
+    finally:
+        _in_files.discard(thread)
+
+
+def _before_fork() -> None:
+    """Wait until no other thread is in a file: SQLite in the child would wait for that thread."""
+    _gate.acquire()
+    end = monotonic() + FORK_WAIT
+    while _in_files - {get_ident()} and monotonic() < end:
+        sleep(0.001)
+
+
+def _in_child() -> None:
+    _in_files.clear()
+    _gate.release()
+
+
+if os.name == "posix":
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_gate.release, after_in_child=_in_child
+    )
 
 
 @contextmanager
@@ -149,7 +188,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Any]:
         """Read the file while others may write to it."""
-        with self.lock, self._named_errors():
+        with _entered(), self.lock, self._named_errors():
             connection = self._connection or self._opened()
             try:
                 self._check_history(connection)

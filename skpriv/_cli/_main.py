@@ -69,11 +69,8 @@ def main(argv: Any = None) -> int:
     except BrokenPipeError:  # The reader of the output has stopped, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (SkprivError, ImportError) as error:
+    except (SkprivError, ImportError, OSError) as error:  # the last such as of a full disk
         print(f"{parser.prog} {args.command}: error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:  # such as of a full disk, whose error names no file
-        print(f"{parser.prog} {args.command}: error: a file: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

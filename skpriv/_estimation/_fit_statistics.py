@@ -107,6 +107,10 @@ def linear_statistics(
     excess stands for it. Cut rows are not in the slope, so that the explained part is uncertain by
     a part J of it, too.
 
+    The part that normal residuals add is as uncertain as it is large: weights of far rows and noise
+    of few records make clipped squares too small as well. Without that, intervals of the deviation
+    held the truth in 0 to .3 of fits to 2,000 rows of 10 columns, whose clips are tight.
+
     The variance of squares is that of normal residuals and R^4 J. Where nothing is cut, it is 8
     squares of the variance, as for the exponential distribution. The linear part is sampled as if
     it were normal.
@@ -132,7 +136,8 @@ def linear_statistics(
     squares = (2.0 if clips else 8.0) * rest**2 + last.limit**4 * near
     noise = last.square_scale * rest / max(last.square, 2.0 * last.square_scale, 1e-300)
     error = hypot(error, explained * near, explained * sqrt(2.0 / last.n))
-    return _of_parts(explained, error, rest, hypot(noise, sqrt(squares / last.n)), beyond, radius)
+    rest_error = hypot(noise, sqrt(squares / last.n), fit.variance - last.square)
+    return _of_parts(explained, error, rest, rest_error, beyond, radius)
 
 
 def _of_parts(

@@ -501,8 +501,8 @@ def _design_of(formula: str, schema: "Schema") -> _Design:
         columns.append(frozenset().union(*(names for _, names in used.values())))
     if len(terms) == len(columns):
         raise ValueError(
-            "formula has no intercept: leave out '- 1' or '0 +' and pass fit_intercept=False to "
-            "the regressor."
+            "formula has no intercept: leave out '- 1' or '0 +'. In Python fit_intercept=False of "
+            "the regressor fits without one."
         )
     if not columns:
         raise ValueError(f"formula={formula!r} has no terms: name at least one column.")

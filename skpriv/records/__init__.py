@@ -11,7 +11,7 @@ from ._batches import (
 from ._dask import DaskRows as DaskRows, positional as positional
 from ._dtypes import (
     READ_AS_NUMBERS as READ_AS_NUMBERS, dtypes_of as dtypes_of, kind_of as kind_of,
-    refuse_dtypes as refuse_dtypes,
+    public_zeros as public_zeros, refuse_dtypes as refuse_dtypes,
 )  # fmt: skip
 from ._identity import (
     MISSING_WORDS as MISSING_WORDS, codes as codes, identity as identity, in_utc as in_utc,
@@ -27,7 +27,7 @@ from ._tables import (
 from ._values import (
     INVALID_VALUES as INVALID_VALUES, aloud as aloud, arrow_classes as arrow_classes,
     cells as cells, decoded as decoded, finite as finite, floats as floats, in_memory as in_memory,
-    named as named, public_shape as public_shape, public_zeros as public_zeros, quietly as quietly,
+    named as named, public_shape as public_shape, quietly as quietly,
     silence as silence, stand_in as stand_in,
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ._values import arrow_classes, dtype_of, is_dask_frame
+from ._values import arrow_classes, dtype_of, is_dask_frame, stand_in
 
 # How the names of dtypes begin, in all libraries, and what their cells are; the first one counts.
 _BEGINNINGS = {
@@ -94,6 +94,21 @@ def _kind_of_name(said: str) -> str | None:
 
 AS_NUMBERS = frozenset({"numbers", "truth values", None})
 READ_AS_NUMBERS = AS_NUMBERS | {"texts"}  # by a schema, which says how a number is written
+
+
+def public_zeros(data: Any) -> Any:
+    """A `stand_in`, and of a data frame in memory a frame with the same columns.
+
+    It has zeros, and missing cells where columns hold no numbers.
+    """
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return stand_in(data)
+    columns = (
+        (nw.lit(0.0) if kind_of(dtype) in AS_NUMBERS else nw.lit(None).cast(dtype)).alias(name)
+        for name, dtype in frame.schema.items()
+    )
+    return frame.with_columns(*columns).to_native()
 
 
 def refuse_dtypes(

@@ -341,24 +341,6 @@ def stand_in(data: Any) -> Any:
     return np.broadcast_to(zero, public_shape(data))
 
 
-def public_zeros(data: Any) -> Any:
-    """A `stand_in`, and of a data frame in memory a frame with the same columns.
-
-    It has zeros, and missing cells where columns hold texts or dates.
-    """
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        return stand_in(data)
-    columns = (_nothing(dtype).alias(name) for name, dtype in frame.schema.items())
-    return frame.with_columns(*columns).to_native()
-
-
-def _nothing(dtype: Any) -> Any:
-    """An expression of a missing cell of texts or dates, and of a zero of any other kind."""
-    bare = dtype.is_temporal() or isinstance(dtype, nw.String | nw.Categorical)
-    return nw.lit(None).cast(dtype) if bare else nw.lit(0.0)
-
-
 def named(names: Any) -> Any:
     """A frame of one row of zeros with these columns, for checks of names alone; None if none."""
     library: Any = next(filter(find_spec, ("pandas", "pyarrow", "polars")), None)

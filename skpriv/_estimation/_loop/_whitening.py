@@ -409,7 +409,7 @@ def _shortening(rules: "Rules") -> float:
     Otherwise the weights hide what distant rows add to the Gram matrix, and whitening by it moves
     these rows further away.
     """
-    return min(1.0, rules.shortest / rules.length_of_rounds)
+    return min(1.0, rules.shortest / rules.length)
 
 
 def learn_whitening(
@@ -475,8 +475,6 @@ def learn_whitening(
         W = _next_whitening(W, gram, scale, rules, to_even, guarded)
         if to_even is None and rules.bends:  # a line loses by it (docs/evidence/glm.md)
             to_even, _ = lapack.dtrtri(W)
-    if parts:
-        W = rules.length / rules.length_of_rounds * W
     return Whitened(maps.row_map, W, maps.target_map), None
 
 
@@ -498,7 +496,7 @@ def _next_whitening(
     root = vectors * values**-0.25  # of a matrix and itself BLAS computes one half
     W = root @ root.T @ W
     # The sum is the number of directions that exceed the noise.
-    W *= rules.length_of_rounds / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
+    W *= rules.length / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
     # An upper triangular W differs by a rotation only. `with_least_mass` takes it back to features.
     return np.asarray(np.linalg.qr(_lengthened(W), mode="r"))
 
@@ -558,7 +556,7 @@ def whitening_by_margins(
     # James and Stein's estimate shrinks the means towards the middles of the ranges.
     mean *= max(0.0, 1.0 - d * noise**2 / max(mean @ mean, 1e-300))
     W = row_map.whitening(mean.clip(-1.0, 1.0), variance)
-    W = _lengthened(rules.length_of_rounds / sqrt(row_map.size) * W)
+    W = _lengthened(rules.length / sqrt(row_map.size) * W)
     at_ends = square > SQUARES - AT_ENDS * noise
     return W, np.append(row_map.may_be_indicators & at_ends, True)
 

@@ -82,7 +82,7 @@ def test_a_rare_category_is_stretched_no_further_than_its_noise():
             value=MarginsQuery(rows).sum(z, None), n=len(z), noise=SimpleNamespace(scale=scale)
         )
         session = SimpleNamespace(sum=lambda *asked, answer=answer: answer)
-        rules = SimpleNamespace(margins=0.05, length_of_rounds=1.0)
+        rules = SimpleNamespace(margins=0.05, length=1.0)
         W, _ = whitening_by_margins(session, rows, rules, None)
         moved = rows.rows(np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])) @ W.T
         unit = W[3, 3] * rows.parts[1]  # length of a coordinate of one deviation

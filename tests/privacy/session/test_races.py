@@ -5,6 +5,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from registry.processes import (
 )  # fmt: skip
 from registry.totals import Total
 
+from skpriv._sqlite import FORK_WAIT, Database
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Budget, BudgetAccountant, TurnLock, open_session, open_stream
 from skpriv.records import as_rows
@@ -148,3 +150,30 @@ def test_a_stream_waits_for_who_asks_before_it(privacy):
         assert session.report.devices == fresh.report.devices
     thread.join()
     assert len(begun) == 1 and session.used == 1.0
+
+
+@of_threads
+@needs_fork
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_fork_waits_for_the_end_of_a_transaction(nested, tmp_path):
+    """SQLite in the child would wait two minutes for a thread that only the parent has."""
+    files = [Database(tmp_path / name, "note") for name in ("a.db", "b.db")]
+    for file in files:
+        file.prepare("CREATE TABLE IF NOT EXISTS notes (note TEXT)")
+    entered = threading.Event()
+
+    def hold():
+        with files[0].transaction():
+            entered.set()
+            sleep(0.2)
+            if nested:
+                files[1].ask("SELECT * FROM notes")
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    entered.wait()
+    begin = monotonic()
+    assert forked(lambda: files[0].write("INSERT INTO notes VALUES ('child')"))
+    assert monotonic() - begin < FORK_WAIT
+    thread.join()
+    assert files[0].ask("SELECT * FROM notes") == [("child",)]
