@@ -252,8 +252,9 @@ class Inference(Exported):
 
         Parameters
         ----------
-        names : list of str, default=None
-            None: all but the intercept.
+        names : str or list of str, default=None
+            Coefficients, or the name of a list of levels, for all of its levels. None is all but
+            the intercept.
 
         Returns
         -------
@@ -263,7 +264,7 @@ class Inference(Exported):
         if names is None:
             names = [name for name in self.names if name != INTERCEPT]
         elif isinstance(names, str):
-            names = [names]
+            names = self.lists.get(names, ("", [names]))[1]
         places = self._places(names)
         if not places or len(set(places)) < len(places):
             raise ValueError(f"names={names!r} must be at least one name, and each once.")
@@ -371,7 +372,7 @@ class Inference(Exported):
         dict of str to WaldTest
             Tests by the name of their column.
         """
-        return {name: self.wald_test(effects) for name, (_, effects) in self.lists.items()}
+        return {name: self.wald_test(name) for name in self.lists}
 
     def _lists(self) -> Table:
         """The table of lists, below that of coefficients."""

@@ -182,12 +182,11 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         if len(public_shape(X)) != 2:
             raise ValueError("X must be two-dimensional: a row of features for each target.")
         self.candidates_ = self._candidates(rng)
+        plan = _Plan(clone(self.estimator), prefix, self._stated_budget)
         for params in self.candidates_:  # A parameter may be a step.
             check_covered(clone(self.estimator).set_params(**params), X)
-        bounds = target_bounds(self.estimator, self.bounds_y)
-        plan = _Plan(clone(self.estimator), prefix, self._stated_budget)
-        for params in self.candidates_:
             plan.check(params, X, n)
+        bounds = target_bounds(self.estimator, self.bounds_y)
         with self._accounting():  # in the process where it was pickled, too
             charge(plan.cost(1.0), type(self).__name__)
         target = finite_numbers(y, "y").reshape(-1)

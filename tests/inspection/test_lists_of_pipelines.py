@@ -59,6 +59,10 @@ def test_one_hot_columns_of_public_lists_have_the_table_of_their_levels(fields, 
     assert (abs(z) < 4.0).all() and (frame["std_error"] < 0.03).all()
     assert set(found.hidden) == set(more)
     assert np.isnan(found.estimate[found.names.index("w=never")]) == (privacy == "none")
+    levels = [name for name in found.names if name.startswith("w=")]
+    of_list, of_levels = found.wald_test("w"), found.wald_test(levels)
+    assert of_list.statistic == pytest.approx(of_levels.statistic)
+    assert of_list.degrees_of_freedom == of_levels.degrees_of_freedom
 
 
 def test_reference_of_a_list_is_the_level_that_is_dropped():
