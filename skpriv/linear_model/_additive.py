@@ -557,7 +557,15 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         self, session: "Session | SessionPart", row_map: PublicRows, channel: str
     ) -> PublicRows:
         """The hats on the knots that this many records can fill."""
-        return self._hats(session.n, self._effective_records(session, channel))
+        if session.trust.exact:
+            effective: Any = inf
+        elif channel == "codebook":
+            effective = REPORTS_FACTOR * effective_reports(
+                session, TYPICAL_KNOTS * self.n_features_in_
+            )
+        else:  # records over the noise of a sum of sensitivity 1
+            effective = effective_records_of(session)
+        return self._hats(session.n, effective)
 
     def _release(
         self,
@@ -610,14 +618,6 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             return self._hats(records.n, REPORTS_FACTOR * effective).size
 
         return best_reports(self, TYPICAL_KNOTS * records.n_features, records, size_of)
-
-    def _effective_records(self, session: "Session | SessionPart", channel: str) -> "Scalar":
-        """Records over the noise of a sum of sensitivity 1; infinite without privacy."""
-        if session.trust.exact:
-            return inf
-        if channel == "codebook":
-            return REPORTS_FACTOR * effective_reports(session, TYPICAL_KNOTS * self.n_features_in_)
-        return effective_records_of(session)
 
     def _read(self) -> None:
         """Heights of all curves, in the units of y: post-processing of what was released."""

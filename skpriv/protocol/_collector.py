@@ -130,18 +130,16 @@ class Reports(Rounds):
         fitted, needed = self.fitted(rows)
         if needed is None:
             return fitted, None
-        fields = self._as_it_was(self._task_fields(needed))
+        fields = self._task_fields(needed)
+        name = f"task {self._collection.round}"
+        if name not in settings:
+            self.write({name: fields})
+        # Devices were given this task before a restart, and rounding may make it anew
+        fields = self._settings[name]
         order = public_order(settings["n_users"], settings["seed"])
         self._members = frozenset(order[needed.start : needed.stop].tolist())
         self._answers = self._store.count(self._collection.round)
         return None, fields
-
-    def _as_it_was(self, fields: "Task") -> Any:
-        """The task that devices were given before a restart, which rounding may make anew."""
-        name = f"task {self._collection.round}"
-        if name not in self._settings:
-            self.write({name: fields})
-        return self._settings[name]
 
     def _task_fields(self, needed: Any) -> Any:
         settings = self._settings

@@ -228,7 +228,11 @@ def _name(person: Any) -> bytes | None:
         if isinstance(person, dict):  # a struct of a table
             person = list(person.values())
         if isinstance(person, tuple | list) or isinstance(person, np.ndarray) and person.ndim:
-            return _name_of_parts([_name(part) for part in person])
+            parts: Any = [_name(part) for part in person]
+            if None in parts:
+                return None  # one of them is nobody's
+            # No text has the byte 255, and the lengths say where the parts end.
+            return b"\xff" + b"".join(b"%d:%b" % (len(part), part) for part in parts)
         if isinstance(person, float | np.floating) and _rounded(person, type(person)):
             return None
         text = identity(person)
@@ -242,14 +246,6 @@ def _name(person: Any) -> bytes | None:
 def _rounded(numbers: Any, kind: Any) -> Any:
     """Whether floats may stand for several whole numbers, or for none."""
     return ~(np.abs(numbers) < 2.0 ** (min(np.finfo(kind).nmant, 52) + 1))
-
-
-def _name_of_parts(parts: list[Any]) -> bytes | None:
-    """One name of several, unless one of them is nobody's."""
-    if None in parts:
-        return None
-    # No text has the byte 255, and the lengths say where the parts end.
-    return b"\xff" + b"".join(b"%d:%b" % (len(part), part) for part in parts)
 
 
 @silence()

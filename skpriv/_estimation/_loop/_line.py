@@ -288,17 +288,16 @@ def _shortened(
         ends**power,
         noise / session.records(shares[1]),
         len(query.point),
-        query.put_back,
+        *query.put_back,
     )
-    query = replace(
+    return replace(
         query,
         limit=length ** (1.0 / power),
         mean_excess=mean_excess,
         along=along,
         missed=missed,
         uncounted=counts.mean_scale,
-    )
-    return query, error
+    ), error
 
 
 def with_line(
@@ -417,8 +416,7 @@ def likelihood_alone(
     if long.size:
         shapes.append(np.eye(p) - (1.0 - 1.0 / SHORTER[1]) * long @ long.T)
     fields = query.whitened, query.target_map, query.location, query.point
-    line = line_alone(session, fields, last, rules, noisy_slope, link, shapes)
-    return line._replace(own=own)
+    return line_alone(session, fields, last, rules, noisy_slope, link, shapes)._replace(own=own)
 
 
 def _best_length(
@@ -427,7 +425,8 @@ def _best_length(
     ends: np.ndarray,
     noise: float,
     size: int,
-    put_back: tuple[float, float],
+    put_back: float,
+    missing: float,
 ) -> tuple[float, ...]:
     """The length T with the least error, and what is known of scores beyond it.
 
@@ -447,8 +446,10 @@ def _best_length(
         Standard deviation of each coordinate of a mean of scores, for the sensitivity 1.
     size : int
         Number of coordinates.
-    put_back : tuple of float
-        w, which is 1 if the link bends, and the part of the mean excess that is missing.
+    put_back : float
+        w, which is 1 if the link bends.
+    missing : float
+        The part of the mean excess that is missing.
 
     Returns
     -------
@@ -459,15 +460,14 @@ def _best_length(
     # Noise passes for any of them as seldom as one number does for TOLD_ABOVE deviations
     from_counts = parts > -ndtri(ndtr(-TOLD_ABOVE) / len(parts)) * deviation
     best: tuple[float, ...] = (inf,)
-    added, missing = put_back
     for place, end in enumerate(ends, 1):
         if best[-1] < (2.0 * noise * end) ** 2:
             break  # each longer one has more noise than that alone
-        beyond, mean_excess, unknown = _tail(parts, from_counts, place, deviation, added == 1.0)
+        beyond, mean_excess, unknown = _tail(parts, from_counts, place, deviation, put_back == 1.0)
         missed = missing * mean_excess * beyond
         along = np.hypot(UNEVEN * mean_excess, unknown)
         lost = (missed**2 + (unknown * beyond) ** 2) / size
-        mean_excess *= added
+        mean_excess *= put_back
         error = (lost + (2.0 * (1.0 + mean_excess) * noise) ** 2) * end**2
         if place == 1 or error < best[-1]:
             best = end, mean_excess, along, end * missed, error

@@ -301,7 +301,11 @@ class Pool:
         self._spectrum: Any = values, vectors
         self.slope: np.ndarray = (vectors * values) @ vectors.T
         if not self._link.linear:
-            self._priors[-1, :, : len(values)] = self._even_prior()
+            # A prior under which every direction explains about the same variance. The signal is
+            # often in directions that whitening could not stretch, where one of equal coefficients
+            # shrinks too much. Eigenvalues below the noise of the slope are raised to it.
+            least = max(self.scale * sqrt(2.0 * len(values)), 1e-14 * values.max(), 1e-300)
+            self._priors[-1, :, : len(values)] = vectors / np.sqrt(np.maximum(values, least))
         self._model: Any = None
 
     def _solve(self) -> None:
@@ -367,17 +371,6 @@ class Pool:
             move = move * (self._longest_step / length)
         self._last_step = move
         return move
-
-    def _even_prior(self) -> "Array":
-        """Shape of a prior under which every direction explains about the same variance.
-
-        It is for links that are not linear. Their signal is often in directions that whitening
-        could not stretch, where a prior of equal coefficients shrinks too much. Eigenvalues below
-        the noise of the slope are raised to it.
-        """
-        values, vectors = self._spectrum
-        least = max(self.scale * sqrt(2.0 * len(values)), 1e-14 * values.max(), 1e-300)
-        return vectors / np.sqrt(np.maximum(values, least))
 
 
 # The least mass of a feature, as a fraction of the typical mass. With 1/2, skewed features that

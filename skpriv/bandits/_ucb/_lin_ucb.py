@@ -121,15 +121,11 @@ class OptimisticPolicy(RunningSumsPolicy):
             if self.shared:
                 equations = steadied(equations, self._scaling.n_features)
             return self._posterior(equations, self.coef_norm)
+        failure = 1.0 - self.confidence_level
         if self._trust.exact:
-            failure = 1.0 - self.confidence_level
             return self_normalized(equations, self.alpha, self.coef_norm, failure)
-        return certified(equations, self.alpha, self.coef_norm, self._failure)
-
-    @property
-    def _failure(self) -> float:
-        """Failure probability of the present read: 6 / (pi k)^2 adds up to 1 over all reads k."""
-        return 6.0 * (1.0 - self.confidence_level) / (np.pi * self._reads) ** 2
+        failure = 6.0 * failure / (np.pi * self._reads) ** 2  # adds up to that over all reads
+        return certified(equations, self.alpha, self.coef_norm, failure)
 
 
 @stored_in_policies

@@ -168,7 +168,10 @@ class RunningSumsPolicy(BasePolicy):
     def _start(self, n_phi: int) -> None:
         self._reads = 0
         bounds: Any = tuple(float(bound) - self._offset for bound in self.bounds_y)
-        has_intercept = self._has_intercept
+        # With weights for each action they have constants of their own. Blank rounds of people who
+        # came too often would pull it to the middle. A named offset is the intercept.
+        has_intercept = self.fit_intercept and self.shared and self.reward_offset is None
+        has_intercept = has_intercept and self._max_visits is None and not self._certified
         self._scaling = RecordMap.of_norm(
             float(self.data_norm), bounds, has_intercept, n_phi, FEATURES_TO_CONSTANT
         )
@@ -219,16 +222,6 @@ class RunningSumsPolicy(BasePolicy):
         and for rounds that are chosen before their rewards are known.
         """
         return self.width == "certified"
-
-    @property
-    def _has_intercept(self) -> bool:
-        """Whether rows get a constant: with weights for each action they have their own.
-
-        Blank rounds of people who came too often would add to it, and pull it to the middle. A
-        ``reward_offset`` that is named is the intercept.
-        """
-        wanted = self.fit_intercept and self.shared and self.reward_offset is None
-        return wanted and self._max_visits is None and not self._certified
 
     @property
     def privacy_report_(self) -> Any:

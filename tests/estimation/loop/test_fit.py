@@ -8,7 +8,7 @@ import pytest
 from registry.noise import goe
 from scipy.integrate import trapezoid
 
-from skpriv._estimation._links import IDENTITY, Logit
+from skpriv._estimation._links import IDENTITY, Log, Logit
 from skpriv._estimation._loop._score import CUBE, CUT, ScoreEquation
 from skpriv._estimation._levels import USUAL_QUANTILE
 from skpriv._estimation._cells import Cells, noise_floor
@@ -292,6 +292,25 @@ def test_along_a_rare_cell_the_noise_of_the_line_is_that_of_the_steps():
     near, far = (np.diagonal(back @ part @ back.T) for part in (near, far))
     assert far[0] / near[0] == pytest.approx(1e4, rel=0.1)
     assert far[1] == pytest.approx(near[1], rel=1e-6)
+
+
+@pytest.mark.parametrize(("link", "moment", "hidden"), [
+    (Log(), -0.0043, []), (Log(), -0.0047, [0]), (Log(), 0.02, []), (Logit(), -0.0047, []),
+])  # fmt: skip
+def test_a_level_whose_mean_count_may_be_none_is_hidden(link, moment, hidden):
+    """Its share of the mean is .01 + 2 z, half of a deviation of the noise of which is .001.
+
+    A larger share than the slope tells no more: the step is as long as the slope is small.
+    """
+    fit = rare_cell(1e-3)
+    last = replace(fit.last, slope=np.diag([0.01, 0.5]), moment=np.array([moment, 0.0]))
+    asked = replace(fit.line.equation, slope=np.eye(2))
+    line = Line(asked, np.zeros(2), 0.0, own=np.eye(2))
+    fit = replace(fit, equations=(last,), gram=last.slope, line=line, link=link)
+    assert fit.textbook.cells.empty.tolist() == hidden
+    faint = replace(last, slope=np.diag([0.0009, 0.5]), moment=np.zeros(2) + 0.02)
+    fit = replace(fit, equations=(faint,), gram=faint.slope)
+    assert fit.textbook.cells.empty.tolist() == ([0] if link.limit is None else [])
 
 
 def test_a_step_beside_the_slope_of_far_rows_counts_a_deviation_of_its_noise():

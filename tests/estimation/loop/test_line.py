@@ -278,12 +278,12 @@ def test_scores_are_shortened_where_noise_and_what_is_missing_are_about_equal():
     places = np.minimum(np.searchsorted(ends, lengths), len(ends) - 1)
     parts = np.bincount(places, minlength=len(ends)) / len(lengths)
     lengths = [
-        _line._best_length(parts, 1e-9, ends, noise, 6, (1.0, UNEVEN))[0]
+        _line._best_length(parts, 1e-9, ends, noise, 6, 1.0, UNEVEN)[0]
         for noise in 10.0 ** -np.arange(1, 7)
     ]
     assert lengths == sorted(lengths) and lengths[0] == ends[0] and lengths[-1] > ends[8]
     # The error is the noise 2 (1 + h) T, and UNEVEN of what shortening takes away, over sqrt(6)
-    length, excess, _, missed, _ = _line._best_length(parts, 1e-9, ends, 1e-3, 6, (1.0, UNEVEN))
+    length, excess, _, missed, _ = _line._best_length(parts, 1e-9, ends, 1e-3, 6, 1.0, UNEVEN)
 
     def missing(other):
         middles = ends[ends > other] / 2**0.25
@@ -306,9 +306,9 @@ def test_of_a_declared_line_nothing_is_put_back(monkeypatch):
     """MISSED of the bound counts, and what is not put back is not asked."""
     ends = SQRT2 ** np.arange(16)
     given = 0.8 * 0.2 ** np.arange(16.0), 1e-9, ends, 1e-3, 6
-    _, excess, _, missed, _ = _line._best_length(*given, PUT_BACK[1])
+    _, excess, _, missed, _ = _line._best_length(*given, *PUT_BACK[1])
     assert not excess
-    assert missed == pytest.approx(MISSED / UNEVEN * _line._best_length(*given, PUT_BACK[0])[3])
+    assert missed == pytest.approx(MISSED / UNEVEN * _line._best_length(*given, *PUT_BACK[0])[3])
     # The directions of long scores are asked of a line that is not declared
     session = _Session(*_rows(), 1e-6)
     monkeypatch.setattr(_line.Line, "of", lambda query, *others: query)
@@ -459,19 +459,19 @@ def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction
     assert not along.any()  # of B, which is 0 here
     # The length T is chosen by a square over all directions
     parts = np.array([0.9, 0.09, 0.01, 0.0])
-    given = parts, 1e-9, SQRT2 ** np.arange(4), 0.01, 2, (1.0, UNEVEN)
+    given = parts, 1e-9, SQRT2 ** np.arange(4), 0.01, 2, 1.0, UNEVEN
     length, excess, along, missed, error = _line._best_length(*given)
     noise = 2.0 * (1.0 + excess) * 0.01 * length
     dependent = (missed * along / (UNEVEN * excess)) ** 2
     assert error == pytest.approx(dependent / 2.0 + noise**2, rel=1e-6)
     asked = []
     choose = _line._best_length
-    monkeypatch.setattr(_line, "_best_length", lambda *all: asked.append(all[-1]) or choose(*all))
+    monkeypatch.setattr(_line, "_best_length", lambda *all: asked.append(all[-2:]) or choose(*all))
     _of_curve(1e-6)
     _asked(_Session(*_of_curve(1e-6)[-1].rows, 1e-6))
     # All of what is missing along the mean direction is put back, and nothing of a declared line
     assert (asked[0], asked[-1]) == ((1.0, UNEVEN), PUT_BACK[1])
-    length, half, *_ = _line._best_length(*given[:-1], PUT_BACK[0])
+    length, half, *_ = _line._best_length(*given[:-2], *PUT_BACK[0])
     place = 1 + np.flatnonzero(SQRT2 ** np.arange(4) == length)[0]
     assert half == pytest.approx(0.5 * _line._tail(parts, parts > 1e-8, place, 1e-9)[1])
     a = np.random.RandomState(0).normal(size=(100_000, 3)) * [3.0, 1.0, 0.3]
@@ -519,7 +519,7 @@ def _of_curve(deviation, ask=_line.line_alone, link=Logit()):
 def test_scores_of_declared_counts_may_miss_half_as_much(link, monkeypatch):
     asked = []
     choose = _line._best_length
-    monkeypatch.setattr(_line, "_best_length", lambda *all: asked.append(all[-1]) or choose(*all))
+    monkeypatch.setattr(_line, "_best_length", lambda *all: asked.append(all[-2:]) or choose(*all))
     _of_curve(1e-6, link=link)
     assert asked == [COUNTS_PUT_BACK if link.limit is None else (1.0, UNEVEN)]
 
