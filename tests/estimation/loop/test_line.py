@@ -343,6 +343,24 @@ def test_hidden_scores_count_by_the_mean_square_of_what_they_move_a_line():
         assert not query.hidden_scores(np.zeros((2, 2)), 0.1, np.zeros(2), n)[1].any()
 
 
+def test_hidden_scores_do_not_depend_on_where_the_line_is_asked():
+    """A point that is flat along far rows, as more budget for the line makes it, hides no less.
+
+    Rows may be 40 long there. If their scores were those at a flat point, with residuals of
+    targets alone, the deviation would be less than a tenth.
+    """
+    told, slope, n = np.array([0.9, -0.1]), np.array([0.01, 0.02]), 60_000
+    found = []
+    for point in (told, 0.5 * told, np.zeros(2), -told):
+        maps = Whitened(WHITENED.row_map, np.diag([40.0, 1.0])), TARGET, -0.1, point
+        query = LineScoreQuery(*maps, 0.6, uncounted=20.0 / n)
+        found.append(query.hidden_scores(np.diag(slope), 0.0, slope * (told - point), n)[1])
+        at_point = query.hidden_scores(np.diag(slope), 0.0, np.zeros(2), n)[1]
+        if not point.any():
+            assert at_point.max() < 0.1 * found[0].max()
+    np.testing.assert_allclose(found, np.broadcast_to(found[0], (4, 2)))
+
+
 def test_a_declared_line_has_records_that_noise_may_hide(monkeypatch):
     """Each direction has those, or an equal part of what is missing beside that along the moment.
 
