@@ -12,11 +12,12 @@ from registry.estimators import iht, line_data, ssp
 from registry.refusals import charged, uncharged
 from scipy.stats import uniform
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer
+from sklearn.preprocessing import Normalizer, OneHotEncoder
 
 from skpriv import BudgetAccountant
-from skpriv.exceptions import BudgetExceeded, PrivacyError
+from skpriv.exceptions import BudgetExceeded, PrivacyError, PrivacyWarning
 from skpriv.linear_model import LinearRegression, LogisticRegression, SSPRegressor
 from skpriv.model_selection import PrivateSearchCV
 from skpriv.preprocessing import Categorical, Date, Numeric, TableEncoder
@@ -233,3 +234,16 @@ def test_classes_are_named_where_targets_must_be_numbers():
     X, y = line_data(200)
     with uncharged("not for classes", PrivacyError):
         search(model, {"estimand": ["fitted"]}).fit(X, y > 0.0)
+
+
+def test_steps_that_read_after_the_charge_are_covered():
+    """A fit alone warns of them, since there they read before it."""
+    table, y, _ = table_of_texts(300)
+    sites = OneHotEncoder(categories=[["A", "B"]], handle_unknown="ignore", sparse_output=False)
+    columns = ColumnTransformer([("raw", "passthrough", ["age"]), ("sites", sites, ["site"])])
+    bounds = [(0, 100), (0, 1), (0, 1)]
+    model = make_pipeline(columns, LinearRegression(bounds_X=bounds, bounds_y=(0, 1)))
+    found = search(model, {"linearregression__clip": ["auto", "wide"]}, epsilon=9.0).fit(table, y)
+    assert not found.best_estimator_[-1].privacy_report_.pipeline
+    with pytest.warns(PrivacyWarning, match="before the charge"):
+        model.fit(table, y)

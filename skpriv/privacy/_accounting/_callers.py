@@ -82,7 +82,7 @@ class Callers:
             looked_at = loop or fits and not module.startswith("skpriv.")
             owner = frame.f_locals.get("self") if looked_at else None
             if module == "sklearn.pipeline" and fits:
-                steps = getattr(owner, "steps", [(None, None), (None, None)])
+                steps = getattr(owner, "steps", [])
                 sparse = issparse(frame.f_locals.get("X"))
                 learning += [
                     f"{name!r} ({type(step).__name__})"
@@ -97,6 +97,8 @@ class Callers:
                         names.append(type(owner).__name__)
                 elif module.startswith("sklearn.") and not names:
                     names.append(".".join(module.split(".")[:2]))
+            # It charges before any step reads, and refuses those that learn from rows.
+            learning = [] if module == "skpriv.model_selection._private_search" else learning
             if loop and owner is not None:
                 outermost = owner
             policy = policy or module.startswith("skpriv.bandits.")
@@ -104,8 +106,9 @@ class Callers:
             if line is None and not worker and module.partition(".")[0] not in LIBRARIES:
                 line = frame
             frame = frame.f_back
-        may_have_learned = tuple(dict.fromkeys(learning))
-        return cls(may_have_learned, tuple(dict.fromkeys(names)), policy, outermost, line)
+        return cls(
+            tuple(dict.fromkeys(learning)), tuple(dict.fromkeys(names)), policy, outermost, line
+        )
 
     def warn(self, message: str, fact: str = "") -> None:
         """Give a `PrivacyWarning` at the line of the user.
