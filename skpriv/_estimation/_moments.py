@@ -671,7 +671,7 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
         """Exact sums over a chunk of persons."""
         blocks, beyond = zip(*self._scores(X, y))
         scores = np.vstack(blocks)
-        means = person_sums(scores, starts) / largest
+        means = person_sums(scores, 1.0, starts) / largest
         gram = vech(np.dot(scores.T, scores)) / largest
         return np.concatenate([gram, vech(np.dot(means.T, means)), [sum(beyond) / largest]])
 

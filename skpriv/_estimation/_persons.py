@@ -59,9 +59,10 @@ class JointScores:
     scored: Any
     score_rows: Any
 
-    def score_lengths(self, X: Any, y: np.ndarray) -> np.ndarray:
+    def score_lengths(self, X: Any, y: np.ndarray) -> Any:
         """Lengths of the scores of the rows of a chunk."""
-        return row_norms(self.score_rows(X, y))
+        rows, factors = self.score_rows(X, y)
+        return row_norms(rows) * np.abs(factors)
 
     @cached_property
     def parts(self) -> dict[str, int]:
@@ -102,9 +103,9 @@ class JointScores:
 class PersonScores(OfPersons, JointScores):
     """The same where records are persons."""
 
-    def score_rows(self, X: Any, y: np.ndarray) -> "Array":
-        """Scores of the rows of a chunk."""
-        return self.scored(X, y)[0]
+    def score_rows(self, X: Any, y: np.ndarray) -> Any:
+        """Rows of a chunk, and the factors that make scores of them."""
+        return self.scored(X, y)[:2]
 
     def sum_persons(self, X: Any, y: np.ndarray, starts: np.ndarray, largest: int) -> np.ndarray:
         """Exact sums over a chunk of persons of u, uu' / sqrt(2) and what is asked beside them.
@@ -123,8 +124,8 @@ class PersonScores(OfPersons, JointScores):
         largest : int
             m.
         """
-        scores, beside = self.scored(X, y)
-        u = person_sums(scores, starts) / (largest * self.length)
+        rows, factors, beside = self.scored(X, y)
+        u = person_sums(rows, factors, starts) / (largest * self.length)
         u /= np.maximum(row_norms(u), 1.0)[:, None]
         means = {name: value / largest for name, value in beside.items()}
         return self.joined(means | {"moment": u.sum(axis=0), "residual": vech(np.dot(u.T, u))})
@@ -140,7 +141,7 @@ class ScoreLengthsQuery(OfPersons, Query):
     Parameters
     ----------
     vectors : object
-        The question about these scores, with ``score_rows(X, y)``: those of the rows of a chunk.
+        The question about these scores, with ``score_rows(X, y)`` and ``score_lengths(X, y)``.
     classes : ndarray of shape (n_classes,)
         Ends of the classes. The last one has all that is longer, too.
     """
@@ -167,7 +168,8 @@ class ScoreLengthsQuery(OfPersons, Query):
 
     def sum_persons(self, X: Any, y: np.ndarray | None, starts: Any, largest: int) -> np.ndarray:
         """Exact counts over a chunk of persons."""
-        u = person_sums(self.vectors.score_rows(X, y), starts) / largest
+        rows, factors = self.vectors.score_rows(X, y)
+        u = person_sums(rows, factors, starts) / largest
         return self.counts(row_norms(u))
 
     def counts(self, lengths: np.ndarray) -> np.ndarray:
@@ -193,21 +195,11 @@ def seldom_cut(session: "Session | SessionPart", query: ScoreLengthsQuery, share
     return float(query.classes[place]) if place else 1.0
 
 
-def scaled_rows(rows: tuple[np.ndarray, ...], factors: np.ndarray) -> np.ndarray:
-    """Rows of some blocks in one array, each times its factor.
-
-    Each row is contiguous there, as sums over persons need it.
-    """
-    found = np.concatenate(rows, out=np.empty((len(factors), rows[0].shape[1])))
-    found *= factors[:, None]
-    return found
-
-
-def person_sums(values: np.ndarray, starts: np.ndarray) -> "Array":
-    """Sums over the rows of each person, shape (n_persons, ...); none is without rows."""
-    rows = len(values)
-    shape = len(starts) - 1, len(values)
-    return csr_matrix((np.ones(rows), np.arange(rows), starts), shape=shape) @ values
+def person_sums(rows: np.ndarray, factors: Any, starts: np.ndarray) -> "Array":
+    """Sums of rows times factors over each person, shape (n_persons, ...); none is without rows."""
+    n = len(rows)
+    shape = len(starts) - 1, n
+    return csr_matrix((np.full(n, factors), np.arange(n), starts), shape=shape) @ rows
 
 
 def dependence(of_persons: np.ndarray, of_rows: np.ndarray, places: int) -> float:

@@ -94,15 +94,17 @@ class InstrumentScoreQuery(PersonScores, Query):
         q = len(self.V)
         return {"moment": q, "residual": vech_size(q), "slope": q * len(self.theta)}
 
-    def scored(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Scores e s of the rows of a chunk, and the slope of their sum."""
+    def scored(
+        self, X: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        """Rows e and s of a chunk, and the slope of the sum of their products."""
         phi = self.maps.rows(X)
         e = phi[:, self.exogenous] @ self.V.T
         x = phi[:, self.structural]
         e /= np.maximum(row_norms(e), 1.0)[:, None]
         residual = self.maps.target(y) - x @ self.theta
         s = np.nan_to_num(residual / self.limit, nan=0.0).clip(-1.0, 1.0)
-        return e * s[:, None], {"slope": e.T @ x}
+        return e, s, {"slope": e.T @ x}
 
     def read(self, answer: "Answer") -> "InstrumentSums":
         """The noisy moment, its covariance and the slope as sums over rows, each with its noise."""

@@ -417,7 +417,7 @@ class WithinPersons:
         y = np.clip(y, *self.bounds_y)
         rows = np.column_stack([X, y])
         rows -= rows[np.repeat(starts[:-1], sizes)]  # rows that are alike are exactly 0 then
-        rows -= np.repeat(person_sums(rows, starts) / sizes[:, None], sizes, axis=0)
+        rows -= np.repeat(person_sums(rows, 1.0, starts) / sizes[:, None], sizes, axis=0)
         return rows[:, :-1], rows[:, -1]
 
 

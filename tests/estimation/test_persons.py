@@ -69,7 +69,8 @@ def test_dependence_is_between_rows_that_are_alike_and_rows_on_their_own(alike, 
 
 
 def test_lengths_of_a_person_are_those_of_the_mean_over_all_places():
-    query, X = ScoreLengthsQuery(SimpleNamespace(score_rows=lambda X, y: X)), np.eye(1)[[0] * 3]
+    query = ScoreLengthsQuery(SimpleNamespace(score_rows=lambda X, y: (X, 1.0)))
+    X = np.eye(1)[[0] * 3]
     np.testing.assert_array_equal(
         query.sum_persons(X, None, [0, 2, 3], 2), query.counts(np.array([1.0, 0.5]))
     )

@@ -17,7 +17,7 @@ from ..._linalg import (
 )  # fmt: skip
 from ..._stored import frozen_object, set_state
 from ...privacy import ROUNDING, Answer, GaussianNoise, Query
-from .._persons import person_sums, scaled_rows
+from .._persons import person_sums
 from ._score import Scores, ScoreQuery
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _line_scores(block: Scores) -> tuple[np.ndarray, np.ndarray]:
         factors = block.residuals / block.factors**2
     # A value that is not a number counts as 0, and squares do not overflow. Each record is clipped,
     # whatever the others are: that the sum of a block is finite says nothing of a single one.
-    factors = np.nan_to_num(factors.clip(-1e100, 1e100))
+    factors = np.where(np.isnan(factors), 0.0, factors.clip(-1e100, 1e100))
     return factors, np.abs(factors) * block.lengths
 
 
@@ -151,14 +151,14 @@ class LineScoreQuery(ScoreQuery):
 
     def sum_persons(self, X: Any, y: np.ndarray, starts: np.ndarray, largest: int) -> np.ndarray:
         """Exact sum over a chunk of persons."""
-        u = person_sums(self.score_rows(X, y), starts) / largest
+        u = person_sums(*self.score_rows(X, y), starts) / largest
         return self._summed([(u, np.ones(len(u)), row_norms(u))])
 
-    def score_rows(self, X: Any, y: np.ndarray) -> np.ndarray:
-        """Rows u of a chunk."""
+    def score_rows(self, X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows e of a chunk, and the factors that make u of them."""
         blocks = ((block.rows, _line_scores(block)[0]) for block in self.scores(X, y))
         rows, factors = zip(*blocks)
-        return scaled_rows(rows, np.concatenate(factors))
+        return self.rows_of(X, rows), np.concatenate(factors)
 
     def score_lengths(self, X: Any, y: np.ndarray) -> np.ndarray:
         """Lengths |u| of the rows of a chunk."""

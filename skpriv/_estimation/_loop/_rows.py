@@ -35,11 +35,15 @@ class Whitened:
         direction.
     target_map : TargetMap, or what stands in its place, default=None
         That of all queries about these rows: r is then kept in memory with the rows, and not y.
+    by_person : bool, default=False
+        Whether `PreparedRows` keep the numbers of a row side by side, as sums over persons read
+        them.
     """
 
     row_map: Any
     W: np.ndarray
     target_map: Any = None
+    by_person: bool = False
 
     @cached_property
     def _turn(self) -> "Array":
@@ -52,8 +56,7 @@ class Whitened:
         the row. A block stays in the cache.
         """
         if self.row_map is None:
-            for block, rows in X.blocks:
-                yield block, rows[:, :-2], rows[:, -2], rows[:, -1], rows[:, -2]
+            yield from X.blocks
             return
         for block in blocks_of(len(X), self.width):
             rows = X[block]
@@ -106,27 +109,28 @@ class PreparedRows:
     """Rows (e, w, |e|) of a chunk that are kept in memory, and their Gram matrix.
 
     Blocks follow one another in one array, whose pages are large, and within each block its
-    columns do: to multiply each row by a number is then faster, and ``np.dot`` takes the rows
-    without the last columns as they are.
+    columns do: to multiply each row by a number is then faster. By person rows do.
 
     Attributes
     ----------
     shape : tuple of int
-    blocks : list of (slice, ndarray of shape (n_rows, p + 2))
+    blocks : list of tuple
+        What `Whitened.blocks` yields.
+    by_person : ndarray of shape (n_rows, p) or None
+        All rows e, where they follow one another.
     """
 
     def __init__(self, whitened: Whitened, X: np.ndarray) -> None:
         self.shape = len(X), whitened.width
         self.blocks = []
         self._whitened_alone = Whitened(None, whitened.W)
-        found = np.empty(self.shape)
+        found = np.empty((len(X), len(whitened.W)))
+        self.by_person = found if whitened.by_person else None
         for block, e, weights, lengths, _ in whitened.blocks(X):
             part = found[block]
-            rows = part.reshape(part.shape[::-1]).T
-            rows[:, :-2] = e
-            rows[:, -2] = weights
-            rows[:, -1] = lengths
-            self.blocks.append((block, rows))
+            rows = part if whitened.by_person else part.reshape(part.shape[::-1]).T
+            rows[:] = e
+            self.blocks.append((block, rows, weights, lengths, weights))
 
     @cached_property
     def gram(self) -> np.ndarray:

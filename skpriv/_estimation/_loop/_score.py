@@ -2,7 +2,7 @@
 equations.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,7 @@ from ..._linalg import (
 from ..._stored import frozen_object, set_state, stored
 from ...privacy import ROUNDING, Answer, Query
 from .._links import IDENTITY, StepLink
-from .._persons import MATRICES, JointScores, PersonScores, scaled_rows
+from .._persons import MATRICES, JointScores, PersonScores
 from .._targets import scaled_targets
 from ._rows import Whitened
 from ._rules import normal_clip
@@ -235,6 +235,11 @@ class ScoreQuery(JointScores, Query):
         inside = np.abs(residual) < self.limit
         return residual, np.where(inside, v / largest_weight * link.slope(eta, mean), 0.0)
 
+    def rows_of(self, X: Any, blocks: Sequence[np.ndarray]) -> np.ndarray:
+        """Rows e of a chunk in one array: that which is kept by person, or a copy of blocks."""
+        side_by_side = X.by_person if self.whitened.row_map is None else None
+        return np.concatenate(blocks) if side_by_side is None else side_by_side
+
     @property
     def _of_kept(self) -> bool:
         return self.link.linear and self.whitened.row_map is None
@@ -331,18 +336,22 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
         weights |= {"moment": 1.0, "residual": 1.0 / SQRT2}
         set_state(self, weights=weights, sensitivity=sqrt(4.0 + 4.0 * SIDE_WEIGHT**2) * ROUNDING)
 
-    def scored(self, X: Any, y: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
-        """Rows e s of a chunk, and the slope matrix, squares and counts of its rows."""
+    def scored(self, X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+        """Rows e and s of a chunk, and the slope matrix, squares and counts of its rows."""
         rows, scores, slopes, *_ = zip(*self.scores(X, y))
         slope = self.start_of_slopes(X)
         for e, h in zip(rows, slopes):
             self.add_slopes(slope, e, h)
         s = np.concatenate(scores)
-        return scaled_rows(rows, s), {
-            "square": s @ s,
-            "nearly_cut": np.count_nonzero(np.abs(s) >= CUT),
-            "slope": vech(slope),
-        }
+        return (
+            self.rows_of(X, rows),
+            s,
+            {
+                "square": s @ s,
+                "nearly_cut": np.count_nonzero(np.abs(s) >= CUT),
+                "slope": vech(slope),
+            },
+        )
 
 
 # Mean excess over the clip, in units of it, of each residual that is counted near the limit, for a

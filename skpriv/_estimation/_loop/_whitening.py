@@ -468,7 +468,8 @@ def learn_whitening(
         W = _next_whitening(W, gram, scale, rules, to_even, guarded)
         if to_even is None and rules.bends:  # a line loses by it (docs/evidence/glm.md)
             to_even, _ = lapack.dtrtri(W)
-    return Whitened(maps.row_map, W, maps.target_map), None
+    by_person = (session.persons or 1) > 1
+    return Whitened(maps.row_map, W, maps.target_map, by_person), None
 
 
 def _next_whitening(

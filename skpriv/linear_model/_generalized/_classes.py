@@ -281,8 +281,10 @@ class ClassScoreQuery(JointScores, Query):
         slope, residual = (vech(kronecker_sums(part, k, p)) for part in np.split(sums, 2))
         return self.joined({"moment": moment, "slope": slope, "residual": residual})
 
-    def scored(self, X: "PreparedRows", y: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Rows u of a chunk, and the sum of A."""
+    def scored(
+        self, X: "PreparedRows", y: np.ndarray
+    ) -> tuple[np.ndarray, float, dict[str, np.ndarray]]:
+        """Rows u of a chunk, their factor, and the sum of A."""
         k = len(self.location) - 1
         p = len(self.whitened.W)
         sums = np.zeros((k * (k + 1) // 2, vech_size(p)))
@@ -290,7 +292,7 @@ class ClassScoreQuery(JointScores, Query):
         for d, slopes, e in self.scores(X, y):
             sums += np.dot(slopes, pair_products(e).T)
             scores.append((d.T[:, :, None] * e.T[:, None, :]).reshape(-1, k * p))
-        return np.vstack(scores), {"slope": vech(kronecker_sums(sums, k, p))}
+        return np.vstack(scores), 1.0, {"slope": vech(kronecker_sums(sums, k, p))}
 
     def scores(
         self, X: "PreparedRows | np.ndarray", y: np.ndarray

@@ -74,7 +74,8 @@ def test_answers_in_shorter_coordinates_lead_back():
     shorter = (turn * [1.0, 0.5, 0.2]) @ turn.T
     back = np.linalg.inv(shorter)
     maps = TargetMap((-1.0, 1.0), False), 0.1
-    u = LineScoreQuery(whitened, *maps, point, 10.0).score_rows(X, y)
+    rows, factors = LineScoreQuery(whitened, *maps, point, 10.0).score_rows(X, y)
+    u = rows * factors[:, None]
     other = Whitened(whitened.row_map, shorter @ whitened.W)
     query = LineScoreQuery(other, *maps, back @ point, 10.0, missed=0.3)
     last = ScoreEquation(np.zeros(3), 1.0, None, None, 1.0, 50, 0.0, 0.0)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._loop._line_queries import LineScoreQuery
-from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
+from skpriv._estimation._loop._score import PersonScoreQuery, ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._whitening import Pool
 from skpriv._estimation._links import IDENTITY
+from skpriv._estimation._persons import ScoreLengthsQuery as lengths
 from skpriv._estimation._loop._far_rows import FarRowsQuery
 from skpriv._estimation._loop._rows import Whitened, WhiteningQuery
 from skpriv._estimation._loop._rules import RESOLVED, Rules, normal_clip
@@ -62,13 +63,28 @@ def test_the_sums_are_those_of_a_step_with_matrices(weighted):
     for asked in (query, whole, line, scaled, *grams):
         maker, of_prepared = asked.prepared
         rows = maker.records(X, y)
-        before = [block.copy() for _, block in rows[0].blocks]
+        before = [block.copy() for _, block, *_ in rows[0].blocks]
         np.testing.assert_allclose(of_prepared.sum(*rows), asked.sum(X, y), atol=1e-9)
         assert of_prepared.sensitivity == asked.sensitivity
         assert (rows[1] is y) == (asked.whitened.target_map is None)
         assert all(
-            map(np.array_equal, before, (block for _, block in rows[0].blocks))
+            map(np.array_equal, before, (block for _, block, *_ in rows[0].blocks))
         )  # for the next one
+
+
+@pytest.mark.parametrize("by_person", [False, True])
+@pytest.mark.parametrize("kind", [PersonScoreQuery, LineScoreQuery])
+def test_kept_rows_of_persons_have_the_same_sums(kind, by_person):
+    (X, y), query = _rows(n=30_000), _query()  # of two blocks
+    whitened = replace(query.whitened, by_person=by_person)
+    asked = kind(whitened, query.target_map, 0.1, query.point, 0.5)
+    starts = np.append(np.arange(0, 30_000, 2), 30_000)
+    maker, of_prepared = asked.prepared
+    rows = maker.records(X, y)
+    for _ in range(2):  # no question writes over what is kept
+        for one, other in ((of_prepared, asked), (lengths(of_prepared), lengths(asked))):
+            expected = other.sum_persons(X, y, starts, 2)
+            np.testing.assert_allclose(one.sum_persons(*rows, starts, 2), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("room", [0, 196_799, 196_800])
