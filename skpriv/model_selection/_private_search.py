@@ -207,11 +207,15 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
             for params in self.candidates_
         )
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
-        name = type(self).__name__
-        shown = progress(
-            results, len(self.candidates_), name, unit="candidates", enabled=self.verbose > 0
+        models = list(
+            progress(
+                results,
+                len(self.candidates_),
+                type(self).__name__,
+                unit="candidates",
+                enabled=self.verbose > 0,
+            )
         )
-        models = list(shown)
         held_out = safe_indexing(X, scored), target[scored]
         best = plan.best(models, *held_out, bounds, limit, seed())
         score = plan.score(models[best], *held_out, bounds, limit, seed())
@@ -350,8 +354,9 @@ class _Plan:
 
     def _candidate(self, params: dict[str, float], part: float, seed: int | None) -> Any:
         own = {"epsilon": self.epsilon(part), "delta": self.budget.delta, "random_state": seed}
-        own = {f"{self.prefix}{name}": value for name, value in own.items()}
-        return clone(self.estimator).set_params(**params, **own)
+        return clone(self.estimator).set_params(
+            **params, **{f"{self.prefix}{name}": value for name, value in own.items()}
+        )
 
     def scale(self, y: np.ndarray, bounds: tuple[float, float], seed: int | None) -> float:
         """Limit of the errors in the scores, from the targets of all rows."""

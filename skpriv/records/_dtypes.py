@@ -99,14 +99,20 @@ READ_AS_NUMBERS = AS_NUMBERS | {"texts"}  # by a schema, which says how a number
 def public_zeros(data: Any) -> Any:
     """A `stand_in`, and of a data frame in memory a frame with the same columns.
 
-    It has zeros, and missing cells where columns hold no numbers.
+    It has zeros, and missing cells where columns hold no numbers. Columns of objects stay such: if
+    narwhals named their kind, which it takes from their cells, one record could decide whether a
+    candidate is refused.
     """
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return stand_in(data)
     columns = (
-        (nw.lit(0.0) if kind_of(dtype) in AS_NUMBERS else nw.lit(None).cast(dtype)).alias(name)
-        for name, dtype in frame.schema.items()
+        (
+            nw.lit(None if dtype == object else 0.0)
+            if kind_of(dtype) in AS_NUMBERS
+            else nw.lit(None).cast(frame[name].dtype)
+        ).alias(name)
+        for name, dtype in dtypes_of(data).items()
     )
     return frame.with_columns(*columns).to_native()
 

@@ -22,6 +22,7 @@ from skpriv.linear_model import LinearRegression, LogisticRegression, SSPRegress
 from skpriv.model_selection import PrivateSearchCV
 from skpriv.preprocessing import Categorical, Date, Numeric, TableEncoder
 from skpriv.privacy import Budget, Cost, prepaid
+from skpriv.records import public_zeros
 
 GRID = {"data_norm": [0.05, 1.0, 20.0]}
 
@@ -234,6 +235,15 @@ def test_classes_are_named_where_targets_must_be_numbers():
     X, y = line_data(200)
     with uncharged("not for classes", PrivacyError):
         search(model, {"estimand": ["fitted"]}).fit(X, y > 0.0)
+
+
+def test_no_cell_of_objects_decides_whether_a_search_is_refused():
+    said = []
+    for cell in ("1.5", 1.5):
+        X = pd.DataFrame({"a": pd.Series([cell] + 19 * ["1.5"], dtype=object)})
+        search().fit(X, np.linspace(0.0, 1.0, 20))
+        said.append(public_zeros(X).dtypes.to_dict())
+    assert said[0] == said[1]
 
 
 def test_steps_that_read_after_the_charge_are_covered():
