@@ -25,11 +25,6 @@ from skpriv._estimation._loop import _whitening as _pool, _rules, _steps, _white
 from skpriv.linear_model import LinearRegression
 
 
-def _one(rules):
-    """No row is shortened."""
-    return 1.0
-
-
 def _james_stein(gram, scale):
     """Eigenvalues and eigenvectors of the James-Stein estimate, and its weight."""
     _, vectors, weight = DENOISED(gram, scale)
@@ -56,10 +51,7 @@ PARTS = {
     "no margins of features": ((_rules, "MARGINS_NOISE", 0.0),),
     "margins at twice that noise": ((_rules, "MARGINS_NOISE", 0.25),),
     "resolved from 8 on": ((_rules, "RESOLVED", 8.0),),
-    "never resolved: no line": (
-        (_rules, "RESOLVED", np.inf),
-        (_whitening, "_shortening", _one),
-    ),
+    "never resolved: no line": ((_rules, "RESOLVED", np.inf),),
     "rows of length 1.75 / k": ((_rules, "ROWS_AND_CLIPS", ((1.75, 2.0), (2.5, 2.5))),),
     "rows of length 2.5 / k": ((_rules, "ROWS_AND_CLIPS", ((2.5, 2.5), (2.5, 2.5))),),
     "clips by sampling alone": ((_rules, "AFFORDABLE", 0.0),),

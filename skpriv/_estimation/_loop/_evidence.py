@@ -9,7 +9,6 @@ from scipy.linalg import lapack
 from ..._linalg import unwarned
 from ..._stored import frozen_object, stored
 from ...privacy import ROUNDING, Answer, Query
-from .._levels import USUAL_QUANTILE
 from .._links import IDENTITY, StepLink
 from .._targets import Location, scaled_targets
 from ._rules import NORMAL, Rules, mean_clip, skewness_bias
@@ -218,9 +217,11 @@ class KnownLength:
         D f / f'Df for the Gram matrix D of the rows: its product with a change of b is the part of
         f that is in it.
     value, variance : float
-        d, such that b + d f has the right length, and the variance of its error.
+        d, such that b + d f has the right length, and the variance v of its error.
     prior : float
         Variance t^2 of d a priori.
+    expected : float, default=0
+        Its mean a priori.
     """
 
     point: np.ndarray
@@ -229,16 +230,18 @@ class KnownLength:
     value: float
     variance: float
     prior: float
+    expected: float = 0.0
 
     def of(self, b: np.ndarray) -> tuple[float, float]:
         """Parts of f to be added to an estimate b, and the deviation of their error.
 
-        With the variance v the weight w of d is t^2 / (t^2 + v): w^2 v of its noise and
-        (1 - w)^2 t^2 of the length are left over, which is w v.
+        With the variance v the weight w of d is t^2 / (t^2 + v), and what is expected has the rest:
+        w^2 v of its noise and (1 - w)^2 t^2 of the length are left over, which is w v.
         """
         weight = self.prior / max(self.prior + self.variance, 1e-300)
-        missing = self.value - (self.dual @ (b - self.point))
-        return weight * min(max(missing, LEAST_STRETCH), MOST_STRETCH), sqrt(weight * self.variance)
+        missing = weight * (self.value - (self.dual @ (b - self.point)))
+        missing += (1.0 - weight) * self.expected
+        return min(max(missing, LEAST_STRETCH), MOST_STRETCH), sqrt(weight * self.variance)
 
 
 def weights_move_mean(level: float, square: float) -> float:
@@ -324,8 +327,7 @@ def known_mean(
     if rules.mean:
         clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.mean)))
         limit = min(link.farthest, clip * deviation)
-        theta = whitened.W.T @ b
-        fields = maps.row_map, maps.target_map, start, theta, limit, link
+        fields = maps.row_map, maps.target_map, start, whitened.W.T @ b, limit, link
         if link.linear:
             query = ResidualMeanQuery(*fields)
         else:
@@ -381,16 +383,18 @@ def known_length(
 ) -> KnownLength:
     """By how much a line is too short, by the residuals at a wide clip and without weights.
 
-    Let f be the fit less its mean and g = clip(f / u), for a u of `FAR_FIT` deviations of f. Then
+    Let f be the fit less its mean and g = clip(f / u), for a u of `FAR_FIT` deviations of f over
+    rows of one weight. Then
     d = mean(c g) / (u mean(g^2)), with residuals c, is what f is to be multiplied by for the
     residuals not to go along with g. This is what least squares says of the length where g is
     seldom clipped. The variance v of d is that of privacy noise in both means, and of sampling.
 
-    A priori d is N(0, t^2) with t^2 = h^2 + (square by which clips moved the mean) / (4 P), for the
-    mean square P = f'Df of the fit over rows as they are weighed. Where clips moved the mean of the
-    fit, they may have moved rows at a deviation from the mean by half as much more or less. And
-    h = 1 - P / (u^2 mean(g^2)), less two deviations of noise, is the part of the mean square of all
-    rows that weights hide: if rows far away do not go along with f at all, d is -h. If there is
+    A priori d is N(-h / 2, t^2) with t^2 = (h^2 + (square by which clips moved the mean) / P) / 4,
+    for the mean square P = f'Df of the fit over rows as they are weighed. Where clips moved the
+    mean of the fit, they may have moved rows at a deviation from the mean by half as much more or
+    less. And h = 1 - P / (W u^2 mean(g^2)), less one deviation of noise, for the mean weight W of
+    all rows, is the part of the mean square of f that weights hide beyond those of usual rows: if
+    rows far away do not go along with f at all, d is -h, and 0 if they go along. If there is
     neither, the length is left alone.
 
     Parameters
@@ -418,18 +422,16 @@ def known_length(
     clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.stretch)))
     beyond = deviation**2 - (b @ pool.slope @ b)
     limit = min(IDENTITY.farthest, clip * sqrt(max(pool.variance, beyond)))
-    unit = FAR_FIT * sqrt(square)
-    theta = whitened.W.T @ b
-    query = StretchQuery(
-        maps.row_map, maps.target_map, location, theta, limit, middle=middle, unit=unit
-    )
+    unit = FAR_FIT * sqrt(square / level)
+    fields = maps.row_map, maps.target_map, location, whitened.W.T @ b, limit
+    query = StretchQuery(*fields, middle=middle, unit=unit)
     answer = session.sum(query, rules.stretch)
     product, spread, noise = query.read(answer)
     spread_noise = noise / STRETCH_WEIGHT
-    spread = max(spread, USUAL_QUANTILE * spread_noise, 1e-12)
+    spread = max(spread, spread_noise, 1e-12)
     value = limit * product / (unit * spread)
     variance = (limit * noise / unit) ** 2 + pool.variance / answer.n * spread / unit**2
     variance = (variance + (value * spread_noise) ** 2) / spread**2
-    hidden = 1.0 - square / (unit**2 * spread) - USUAL_QUANTILE * spread_noise / spread
-    prior = max(hidden, 0.0) ** 2 + moved / (4.0 * square)
-    return KnownLength(b, f, gram @ f / square, value, variance, prior)
+    half = 0.5 * max(1.0 - (FAR_FIT**-2.0 + spread_noise) / spread, 0.0)
+    prior = half**2 + moved / (4.0 * square)
+    return KnownLength(b, f, gram @ f / square, value, variance, prior, -half)

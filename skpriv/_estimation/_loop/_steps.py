@@ -126,7 +126,7 @@ def fit_rows(
     if link.limit is None and released and (rules.mean or not like_start):
         fit_mean = known_mean(session, whitened, maps, released, deviation, pool, last, rules, link)
         # The effect of clips on the mean is undone as far as other answers about the mean tell
-        excess, _, _ = fit_mean.excess(b, pool.noise, np.zeros((maps.size, 0)))
+        excess = fit_mean.excess(b, pool.noise, np.zeros((maps.size, 0)))[0]
         b = b - fit_mean.constant * excess
         moved = max(fit_mean.value**2 - fit_mean.variance, 0.0)
         fit_mean = replace(fit_mean, point=b, value=fit_mean.value - excess)
@@ -149,8 +149,7 @@ def fit_rows(
             fit_mean.constant,
             moved,
         )
-        missing, _ = stretch.of(b)
-        b = b + missing * stretch.direction
+        b = b + stretch.of(b)[0] * stretch.direction
     # 5. All that was released
     resolved = link.linear or rules.effective_records >= link.told_effective_records
     return LoopFit(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import lapack
 
-from ..._linalg import norm_of, quadratic_forms, row_norms, trace_of
+from ..._linalg import norm_of, quadratic_forms, trace_of
 from ..._stored import frozen_object
 from ...records import in_threads
 from .._moments import PRIOR_VARIANCES, SAMPLING
@@ -56,8 +56,6 @@ def denoised_gram(gram: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarra
     noise = scale**2 * (p * (p + 1) / 2.0 - 1.0)
     weight = max(0.0, 1.0 - noise / max(away @ away, 1e-300))
     first = weight * away + level
-    if p == 1:
-        return np.maximum(first, 0.0), vectors, weight
     # The semicircle of the noise has the variance p scale^2 / 2
     gaps = values[:, None] - values
     attraction = (gaps / (gaps**2 + 2.0 * scale**2)).sum(axis=1)  # Hilbert transform, times p
@@ -258,9 +256,10 @@ class Pool:
         """Solve again with one more equation."""
         first = not len(self._pairs)
         self.variance = equation.variance
-        numbers = equation.n, equation.moment_scale, equation.slope_scale
         self._pairs = np.concatenate([self._pairs, [(equation.point, equation.moment)]])
-        self._numbers = np.concatenate([self._numbers, [numbers]])
+        self._numbers = np.concatenate(
+            [self._numbers, [(equation.n, equation.moment_scale, equation.slope_scale)]]
+        )
         if not self._gram:
             self._average_slopes(equation.slope)
         elif first:  # later clips are the same number of deviations
@@ -385,24 +384,20 @@ AT_ENDS = 2.0  # deviations of noise by which a mean square may be below that of
 def whitening_parts(session: "Session | SessionPart", rules: "Rules") -> "list[Piece | None]":
     """Secret random parts of the records, for each round.
 
-    A fourth round is for records that are many enough for short rows; with few records it would
-    sharpen noise. If steps do not ask for slopes, the Gram matrix of the whitened rows is asked in
-    its place. If not all records are needed, each round asks twice as many as the one before, since
-    a later round corrects an earlier one. All parts are requested together, so that a file is read
-    once for all of them.
+    A fourth round is for records that are many enough for shorter rows; with few records it would
+    sharpen noise. Distant rows have weights of 1 there: otherwise the weights hide what they add to
+    the Gram matrix, and whitening by it moves them further away. If steps do not ask for slopes,
+    the Gram matrix of the whitened rows is asked in its place. If not all records are needed, each
+    round asks twice as many as the one before, since a later round corrects an earlier one. All
+    parts are requested together, so that a file is read once for all of them.
     """
-    rounds = ROUNDS + (_shortening(rules) < 1.0 or not rules.slopes) if rules.whitening else 0
+    rounds = (
+        ROUNDS + (rules.shortest < rules.length_of_rounds or not rules.slopes)
+        if rules.whitening
+        else 0
+    )
     halves = range(rounds - 1, -1, -1) if rules.subset < 1.0 else [0] * rounds
     return [session.piece(rules.subset * 0.5**half) for half in halves]
-
-
-def _shortening(rules: "Rules") -> float:
-    """Factor by which rows are shortened in a fourth round, so that distant rows have weights of 1.
-
-    Otherwise the weights hide what distant rows add to the Gram matrix, and whitening by it moves
-    these rows further away.
-    """
-    return min(1.0, rules.shortest / rules.length)
 
 
 def learn_whitening(
@@ -458,7 +453,7 @@ def learn_whitening(
     for number, subset in enumerate(parts):
         fourth = number == ROUNDS
         if fourth and rules.slopes:
-            W = _shortening(rules) * W
+            W = rules.shortest / rules.length_of_rounds * W
         last_look = fourth and not rules.slopes
         whitened = Whitened(maps.row_map, W, maps.target_map)
         query = WhiteningQuery(whitened, asked_again=last_look)
@@ -468,6 +463,8 @@ def learn_whitening(
         W = _next_whitening(W, gram, scale, rules, to_even, guarded)
         if to_even is None and rules.bends:  # a line loses by it (docs/evidence/glm.md)
             to_even, _ = lapack.dtrtri(W)
+    if parts:
+        W = rules.length / rules.length_of_rounds * W
     by_person = (session.persons or 1) > 1
     return Whitened(maps.row_map, W, maps.target_map, by_person), None
 
@@ -490,7 +487,7 @@ def _next_whitening(
     root = vectors * values**-0.25  # of a matrix and itself BLAS computes one half
     W = root @ root.T @ W
     # The sum is the number of directions that exceed the noise.
-    W *= rules.length / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
+    W *= rules.length_of_rounds / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
     # An upper triangular W differs by a rotation only. `with_least_mass` takes it back to features.
     return np.asarray(np.linalg.qr(_lengthened(W), mode="r"))
 
@@ -550,14 +547,12 @@ def whitening_by_margins(
     # James and Stein's estimate shrinks the means towards the middles of the ranges.
     mean *= max(0.0, 1.0 - d * noise**2 / max(mean @ mean, 1e-300))
     W = row_map.whitening(mean.clip(-1.0, 1.0), variance)
-    W = _lengthened(rules.length / sqrt(row_map.size) * W)
+    W = _lengthened(rules.length_of_rounds / sqrt(row_map.size) * W)
     at_ends = square > SQUARES - AT_ENDS * noise
     return W, np.append(row_map.may_be_indicators & at_ends, True)
 
 
-def with_least_mass(
-    gram: np.ndarray, turn: np.ndarray, guarded: bool | np.ndarray = True
-) -> "Array":
+def with_least_mass(gram: np.ndarray, turn: np.ndarray, guarded: bool | np.ndarray) -> "Array":
     """Gram matrix of turned rows, where no indicator has less than LEAST_MASS of the typical mass.
 
     Before the turn features have about equal mean squares; after a first round, or the fit of like
@@ -589,6 +584,4 @@ def with_least_mass(
 
 def _lengthened(W: np.ndarray) -> "Array":
     """W, made longer if no row can reach the length 1, so that still no row is shortened."""
-    if row_norms(W).max() >= 1.0:  # the operator norm is at least that, and costs more to compute
-        return W
     return W / min(1.0, norm_of(W, 2))

@@ -82,7 +82,7 @@ def test_a_rare_category_is_stretched_no_further_than_its_noise():
             value=MarginsQuery(rows).sum(z, None), n=len(z), noise=SimpleNamespace(scale=scale)
         )
         session = SimpleNamespace(sum=lambda *asked, answer=answer: answer)
-        rules = SimpleNamespace(margins=0.05, length=1.0)
+        rules = SimpleNamespace(margins=0.05, length_of_rounds=1.0)
         W, _ = whitening_by_margins(session, rows, rules, None)
         moved = rows.rows(np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])) @ W.T
         unit = W[3, 3] * rows.parts[1]  # length of a coordinate of one deviation
@@ -101,7 +101,7 @@ def test_cut_features_are_lifted_and_those_that_cancel_are_left(masses):
     mixed = np.triu(np.random.RandomState(0).normal(size=(4, 4))) + 2.0 * np.eye(4)
     for turn in (np.eye(4), mixed * 7.0, np.diag([1.0, 30.0, 2.0, 1.0]) @ mixed):
         back = np.linalg.inv(turn)
-        found = back @ with_least_mass(turn @ gram @ turn.T, turn) @ back.T
+        found = back @ with_least_mass(turn @ gram @ turn.T, turn, True) @ back.T
         np.testing.assert_allclose(found - np.diag(lifted), gram, atol=1e-9)
 
 
