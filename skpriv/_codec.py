@@ -21,6 +21,7 @@ from inspect import signature
 from math import isfinite, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from uuid import uuid4
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -98,7 +99,7 @@ def write_whole(contents: dict[Any, bytes], overwrite: bool = True) -> None:
 
     No part of one stays, which may hold raw data.
     """
-    parts = {Path(f"{Path(path)}.{os.getpid()}.part"): path for path in contents}
+    parts = {Path(f"{Path(path)}.{uuid4()}.part"): path for path in contents}
     try:
         for part, path in parts.items():
             with part.open("wb") as file:

@@ -108,6 +108,20 @@ def test_a_file_that_is_not_written_to_its_end_leaves_the_old_one(tmp_path, monk
     np.testing.assert_array_equal(load(path).predict(X), ssp(random_state=0).fit(X, y).predict(X))
 
 
+def test_threads_write_one_path_each_by_its_own_parts(tmp_path, monkeypatch):
+    model = ssp().fit(*line_data(50))
+    path = tmp_path / "model.json"
+
+    def meanwhile(descriptor):
+        monkeypatch.undo()
+        save(model, path)
+
+    monkeypatch.setattr("os.fsync", meanwhile)
+    save(model, path, overwrite=True)
+    assert load(path).predict([[0.0] * model.n_features_in_]).size == 1
+    assert list(tmp_path.iterdir()) == [path]
+
+
 @pytest.mark.parametrize("size, is_list", [(MOST_SHOWN, True), (MOST_SHOWN + 1, False)])
 def test_large_arrays_are_written_as_bytes(size, is_list):
     """As numbers, the matrices of 20 classes and 20 features are more than a file may have."""
