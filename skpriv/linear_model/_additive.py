@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from .._contracts import Array, Scalar
     from .._estimation._links import StepLink
     from .._estimation._loop._fit import LoopFit
-    from .._estimation._loop._whitening import Usual
     from .._estimation._released import Released
     from ..privacy import Session, SessionPart
 
@@ -574,7 +573,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         link: "StepLink",
         channel: str,
         start: Start | None,
-        usual: "Usual | None",
+        usual: "tuple[Array, Array] | None",
     ) -> "Released":
         """All that is released; a start is turned into one of these knots."""
         row_map = self._record_map.row_map

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from .._estimation._released import Released
     from .._contracts import Array
     from .._estimation._loop._fit import LoopFit
-    from .._estimation._loop._whitening import Usual
 
 # Shape of the gamma law of the errors of made-up targets, with a skewness of 1. With normal errors
 # a plan says .8 of the standard errors of a declared least-squares line (docs/evidence/plans.md).
@@ -231,7 +230,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         link: StepLink,
         channel: str,
         start: Start | None,
-        usual: "Usual | None",
+        usual: "tuple[Array, Array] | None",
     ) -> "Released":
         """All that is released of a session: a `LoopFit`, or a `ReportedFit`."""
         if session.trust.exact:

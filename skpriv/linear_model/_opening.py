@@ -17,7 +17,6 @@ import numpy as np
 from .._compat import names_in
 from .._estimation._conformal import checked_levels
 from .._estimation._loop._rules import MEAN_RECORDS, RESOLVED
-from .._estimation._loop._whitening import Usual
 from .._estimation._persons import person_sums
 from .._estimation._public_maps import (
     REQUIRED,
@@ -38,8 +37,13 @@ from ..records import ArrayRows, WeightedRows, as_rows, check_public, public_sha
 if TYPE_CHECKING:
     from ..records import Rows
     from ..privacy import Session
+    from .._contracts import Array
     from ._by_steps import FitsBySteps
     from ._estimator import FitsPersons, PrivateEstimator
+
+
+# Power of a guessed variance, in half-ranges, that is taken for it (docs/evidence/few_records.md).
+BELIEVED = 0.75
 
 
 def persons_of(model: "FitsPersons", groups: Any, max_rows_per_group: int | None) -> Groups | None:
@@ -139,8 +143,11 @@ def public_ranges(model: "PrivateEstimator", n_features: int) -> tuple[np.ndarra
     return column_bounds(public_value(model, "bounds_X"), names, n_features, "bounds_X")
 
 
-def public_guess(model: "FitsBySteps", maps: RecordMap) -> Usual | None:
-    """Moments of features by the public guess ``usual_X``, or None; nothing is charged yet.
+def public_guess(model: "FitsBySteps", maps: RecordMap) -> "tuple[Array, Array] | None":
+    """Whitening and variances by the guess ``usual_X``, or None; nothing is charged yet.
+
+    Features without a guess, whose variances are 1 at most, keep their units. Variances are between
+    the guessed ones and those of the public ranges.
 
     Parameters
     ----------
@@ -173,11 +180,12 @@ def public_guess(model: "FitsBySteps", maps: RecordMap) -> Usual | None:
         name = repr(names[column]) if names else f"column {column}"
         raise ValueError(
             f"usual_X of {name} is ({low[column]:.16g}, {high[column]:.16g}), which is not inside "
-            f"of the public range ({bounds[column, 0]:.16g}, {bounds[column, 1]:.16g}) of "
-            f"{'data_norm' if largest else 'bounds_X'}: give it in the same units."
+            f"of the public range by {'data_norm' if largest else 'bounds_X'}: give it in the same "
+            "units."
         )
     mean, variance = row_map.half_range_moments(low, high)
-    return Usual(row_map, mean, np.where(not_known, inf, variance))
+    variance = np.where(not_known, inf, variance**BELIEVED)
+    return row_map.whitening(mean, np.minimum(variance, 1.0)), variance
 
 
 def _filled_in(given: Any, names: list[str], bounds: np.ndarray) -> tuple[Any, np.ndarray]:

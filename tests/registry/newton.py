@@ -160,9 +160,11 @@ def _location(kind):
 
 
 def _opposite_classes():
-    """Rows that are all but opposite, and have a mean of 1 both: of the class that it denies."""
-    query = ScoreQuery(PLANE, CLASSES, 0.0, 1e4 * E2, 1.0, Logit(), sandwich=True)
-    return query, one(E1 + 0.005 * E2, 0.0), one(-E1 + 0.005 * E2, 0.0)
+    """Far rows that are all but opposite: of the class that a mean of 1 or of .57 denies."""
+    far = Whitened(PLAIN, Logit.far_length * np.eye(2))
+    query = ScoreQuery(far, CLASSES, 0.0, 1e4 / Logit.far_length * E2, 1.0, Logit(), sandwich=True)
+    even = 1e-4 * np.log(0.57 / 0.43)
+    return query, one(E1 + 0.005 * E2, 0.0), one(-E1 + even * E2, 0.0)
 
 
 def _targets(query, first, second):

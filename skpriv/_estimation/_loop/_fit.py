@@ -177,6 +177,11 @@ class LoopFit(Released):
         )  # fmt: skip
 
     @property
+    def _shrinking(self) -> "Scalar":
+        """By what strong effects are farther away than shrunk ones say."""
+        return 1.0 + self.link.shrunk_by / self.effective_records
+
+    @property
     def _known_cells(self) -> Cells:
         """The cells, of which there may be none."""
         return self.cells or Cells.none(len(self.b))
@@ -339,7 +344,7 @@ class LoopFit(Released):
         factor: Any = None  # how many times as many records are needed
         if not self.equations:
             reason = TOO_FEW_RECORDS
-            factor = self.link.told_effective_records / self.effective_records
+            factor = self.link.least_told(len(self.b)) / self.effective_records
         elif self.line is None and not fitted:
             reason = NO_LINE
             factor = max(RESOLVED * len(self.b) ** 1.5 / self.effective_records, 1.0)
@@ -520,6 +525,7 @@ class LoopFit(Released):
         noise = (part * pooled.moment_scale) ** 2
         size = float(np.sqrt(np.mean(solution**2)))  # of a whitened coordinate
         largest = max(size, float(np.abs(solution @ vectors[:, hidden]).max(initial=0.0)))
+        largest *= self._shrinking
         records = pooled.n
         typical, typical_gram = self._typical(pooled.residual_gram)
         across = 0.5 * scale**2 * (float(solved @ solved) + hidden.sum() * size**2)
@@ -634,6 +640,7 @@ class LoopFit(Released):
         coordinates. tr H is at most mean(mu'). The direction is not known, so that each of p has an
         equal part, and H^1/2 d has all of it once more: a strong effect flattens the curve along d,
         and the estimate is then too close by as much. So d is longer by one such deviation there.
+        With few records it is longer, since noise shrinks a strong effect.
         """
         alone = [pooled], np.ones(1)
         used, shares = self.recent_equations() if pooled.errors is None else alone
@@ -643,7 +650,8 @@ class LoopFit(Released):
         size = max(norm_of(root), 1e-150)
         bend = 0.5 * float(shares @ squares) / size
         normal_factor = sqrt(min(3.0, len(values)))
-        farther = 0.5 * float(shares @ (np.sqrt(squares) + normal_factor * bend) ** 2) / size
+        farther = float(shares @ (np.sqrt(squares) + normal_factor * bend) ** 2) / size
+        farther *= 0.5 * self._shrinking
         along = root.T @ (shares @ away)
         along *= normal_factor * farther / max(norm_of(along), 1e-150)
         return np.column_stack([normal_factor * bend / sqrt(len(values)) * root, root @ along])

@@ -133,10 +133,13 @@ ROWS_AND_CLIPS = (1.5, 1.75), (2.5, 2.5)
 # ones: with all rows cut to the length 1, rounds would take features with far rows for narrow ones.
 # With .6 more is gained on these, and standard errors grow by 7% with 4,000 rows. Measured.
 ROUND_LENGTH = 0.7
-# Part of their range to which residuals of two classes are clipped where no standard errors are
-# told: the noise falls with it, and the slopes of probabilities from .45 to .55 are still seen
-# (docs/evidence/few_records.md).
+# Least part of their range to which residuals of two classes are bounded: the noise falls with it,
+# and the slopes of probabilities from .45 to .55 are still seen. Where no standard errors are told
+# residuals are clipped there. Else rows with a mean near 0 or 1 weigh less, and the limit is what
+# leaves rows up to one deviation of the released fit alone, if they have length 1. From this room
+# of means on it leaves more, up to all where noise is none (docs/evidence/few_records.md).
 FEW_LIMIT = 0.55
+NARROW_ROOM = 4.0
 # Powers of the precision up to which means of counts have room, of usual estimands and of a
 # declared likelihood, whose noise is that of its own equation: the second one from the larger
 # resolution of CERTIFIED on, since slopes of fewer records lose more by it (docs/evidence/glm.md).

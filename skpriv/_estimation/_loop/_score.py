@@ -78,7 +78,7 @@ class ScoreQuery(JointScores, Query):
     is the slope of the clipped score over its largest (0 where it is cut), J = 1{|s| >= .75}, and
     matrices stand for their vech. The squared sensitivity is 4 + c^2 = 4.25 for c = 1/2 and any h,
     and 4, that of sum e s alone, where h = 1 for every record, and of (e s, s^2, .79 J), without
-    any matrix (item 2). It is 4 for the logit, with c = 1 and without J (item 5).
+    any matrix (item 2). For the logit it is 4.52 + 1.2 (4 R (1 - R))^4, with c = 1.2 and no J (5).
 
     Proof. Let a = |e|^2, b = |e'|^2, x = |s|, z = |s'|; (-e, -s) gives the same release, so
     s, s' >= 0, and t = -<e, e'>. With J = 1 if the counts differ, D^2 is at most
@@ -115,19 +115,13 @@ class ScoreQuery(JointScores, Query):
        below which J = 1.
        o, o' > 0: X = Z = 1, J = 0, and D^2 <= (1 + y^2) (1 + y'^2) + 3 f o^2
        <= 2 (1 + y^2) + 3 f o^2 is convex in o, 4 at 0 and 4 - f + 2 f^2 <= 4 at 1.
-    5. The logit, with R = 1 and no J: s and h are tied. For q = |r - mu|, h <= 4 q (1 - q) and
-       x <= q, hence h <= k(x), where k(x) = 1 up to x = 1/2 and 4 x (1 - x) beyond; c = 1, and
-       the ends of h are 0 and k(x).
-       Both 0: t = 1 as in 3, and D^2 <= (x + z)^2 (1 + (5/4) (x - z)^2) =: g(x, z) <= 4.
-       One is 0, say h = 0, h' = k(z): t = 1, and D^2 <= g(x, z) + k(z)^2. In x it increases, since
-       1 + (5/2) x (x - z) >= 1 - (5/8) z^2 > 0: x = 1. For z <= 1/2, g increases in z, and
-       D^2 <= g(1, 1/2) + 1 = 2.954 + 1. For z = 1 - v >= 1/2, 4 - D^2 = v Q(v) with
-       Q = 4 - 22 v + 37 v^2 - 17.25 v^3, convex on [0, 1/2], Q(.42) > .0087 and
-       -.0488 < Q'(.42) < 0, so that Q > 0 there. Both nonzero, with k(x) <= k(z): D^2 is above the
-       case h = 0 by at most (1 - t) (-2 p + (1 + t) p^2 / 2) + k(x)^2 (1 - 2 t^2), which is not
-       positive where t^2 >= 1/2. For t^2 < 1/2, D^2 <= x^2 + z^2 + sqrt(2) p + (x^4 + z^4) / 4
-       + (x^2 - z^2)^2 + k(x)^2 + k(z)^2 <= 3.95 (on a grid, with a bound on the gradient: see
-       the test of this class). In any dimension. Attained at e' = -e, |e| = |s| = |s'| = 1.
+    5. The logit, with c = 1.2, no J, 1/2 <= R <= 1 and weights v = min(1, R / max(mu, 1 - mu)): s
+       and h are tied. The larger residual q of a row has x = v q / R and h <= 4 v q (1 - q). So
+       h <= k(R x) for k(x) = 1 up to 1/2 and 4 x (1 - x) beyond: if v < 1 then x = 1, and
+       h = 4 R (1 - q) < k(R). The smaller one has R x <= 1/2. Take a = b = 1 and the ends 0 and
+       k(R x) of h as in 1. The best t is p / (p^2 / 2 + 2 c^2 h h'), or 1 if that is larger, and
+       D^2 <= 4.52 + 1.2 k(R)^4 for all x and z on a grid, with a bound on the gradient (see the
+       test of this class). In any dimension.
 
     Parameters
     ----------
@@ -486,7 +480,7 @@ class ScoreEquation:
             cut_scale=scales.get("nearly_cut", 0.0),
             most_excess=query.most_excess,
             square_scale=scales.get("square", sqrt(p) * residual_scale),
-            widest=1.0 + abs(query.location) if query.link.linear else 1.0,
+            widest=1.0 + abs(query.location) if query.link.linear else query.link.limit or 1.0,
             length=query.length,
             gram=gram,
             gram_scale=gram_scale,

@@ -18,14 +18,13 @@ from .._targets import Location, SpreadQuery, best_linear
 from ._evidence import known_length, known_mean
 from ._fit import LoopFit
 from ._rows import ClippedRowsQuery, Whitened, WhiteningQuery
-from ._rules import FEW_LIMIT, NORMAL, QUESTION, Rules
+from ._rules import FEW_LIMIT, NARROW_ROOM, NORMAL, QUESTION, Rules
 from ._line import Line, likelihood_alone, line_alone, with_line
 from ._score import PersonScoreQuery, ScoreEquation, ScoreQuery, largest_excess
 from ._whitening import Pool, learn_whitening, whitening_parts
 
 if TYPE_CHECKING:
     from .._links import StepLink
-    from ._whitening import Usual
     from ...privacy import SessionPart
     from ..._contracts import Scalar
     from .._public_maps import PublicRows, RecordMap
@@ -53,7 +52,7 @@ def fit_rows(
     link: "StepLink" = IDENTITY,
     priors: Sequence[np.ndarray] = (),
     start: Any = None,
-    usual: "Usual | None" = None,
+    usual: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> LoopFit:
     """Ask the session for all that the rules plan, and solve.
 
@@ -70,8 +69,8 @@ def fit_rows(
         Shapes L of a prior theta = tau L c that are thought as likely as equal coefficients.
     start : Start, default=None
         A released fit of other records, or of the same ones.
-    usual : Usual, default=None
-        A public guess of the moments of features.
+    usual : tuple of (ndarray of shape (p, p), ndarray of shape (n_features,)), default=None
+        The whitening by a public guess of the moments of features, and their variances.
 
     Returns
     -------
@@ -151,7 +150,7 @@ def fit_rows(
         )
         b = b + stretch.of(b)[0] * stretch.direction
     # 5. All that was released
-    resolved = link.linear or rules.effective_records >= link.told_effective_records
+    resolved = link.linear or rules.effective_records >= link.least_told(len(b))
     return LoopFit(
         location,
         link.repeated(whitened.W),
@@ -189,8 +188,13 @@ def step_query(
         return link.score_query(of_persons, whitened, maps.target_map, location, pool.b)
     # Deviations are in half-ranges of the target
     clip = link.limit or min(rules.clip * sqrt(pool.variance), link.farthest)
-    if link.limit and rules.effective_records < link.told_effective_records:
+    size = len(pool.b)
+    if link.limit and rules.effective_records < link.least_told(size):
         clip *= FEW_LIMIT
+    elif link.limit:
+        away = max(1.0, rules.mean_room / NARROW_ROOM) * norm_of(pool.b) / sqrt(size)
+        clip = float(link.mean(abs(location) + away))
+        link = replace(link, limit=clip)
     most_excess = largest_excess(whitened, location, pool.b, clip) if link.linear else None
     if most_excess and not (rules.asks_cut and last):
         most_excess = None  # certified intervals alone need it

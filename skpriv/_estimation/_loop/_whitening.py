@@ -11,7 +11,6 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ..._linalg import norm_of, quadratic_forms, trace_of
-from ..._stored import frozen_object
 from ...records import in_threads
 from .._moments import PRIOR_VARIANCES, SAMPLING
 from ._rows import SQUARES, MarginsQuery, Whitened, WhiteningQuery
@@ -375,9 +374,6 @@ class Pool:
 # The least mass of a feature, as a fraction of the typical mass. With 1/2, skewed features that
 # move together stay hidden; with 1/10, rare categories are stretched without limit.
 LEAST_MASS = 0.25
-# Power of a guessed variance, in half-ranges, that is taken for it. With 1 guesses that are wrong
-# by up to 4 gain half as much, with 1/2 good ones gain less (docs/evidence/few_records.md).
-BELIEVED = 0.75
 AT_ENDS = 2.0  # deviations of noise by which a mean square may be below that of an indicator
 
 
@@ -405,7 +401,7 @@ def learn_whitening(
     maps: "RecordMap",
     rules: "Rules",
     like_start: Any,
-    usual: "Usual | None",
+    usual: tuple[np.ndarray, np.ndarray] | None,
     longest: float,
 ) -> tuple[Whitened, tuple[np.ndarray, float] | None]:
     """Rows W phi of about equal mean squares in all directions that exceed the noise.
@@ -422,8 +418,8 @@ def learn_whitening(
     rules : Rules
     like_start : Start or None
         A released fit of like records.
-    usual : Usual or None
-        A public guess of the moments of features.
+    usual : tuple of (ndarray of shape (p, p), ndarray of shape (n_features,)), or None
+        The whitening by a public guess of the moments of features, and their variances.
     longest : float
         Largest length of a row where few records have no whitening.
 
@@ -446,8 +442,8 @@ def learn_whitening(
         W, indicators = whitening_by_margins(session, maps.row_map, rules, parts[-1], usual)
         guarded = indicators if rules.stretch else True
         to_even, _ = lapack.dtrtri(W)
-    elif usual is not None:
-        W = _lengthened(rules.length / sqrt(maps.size) * usual.whitening)
+    elif usual:
+        W = _lengthened(rules.length / sqrt(maps.size) * usual[0])
     elif rules.few_records:
         W = longest * W
     for number, subset in enumerate(parts):
@@ -492,36 +488,12 @@ def _next_whitening(
     return np.asarray(np.linalg.qr(_lengthened(W), mode="r"))
 
 
-@frozen_object
-class Usual:
-    """A public guess of the mean and the variance of each feature, in half-ranges.
-
-    Parameters
-    ----------
-    rows : RowMap
-        Rows without weights.
-    mean, variance : ndarray of shape (n_features,)
-        The variance is infinite where nothing is known.
-    """
-
-    rows: Any
-    mean: np.ndarray
-    variance: np.ndarray
-
-    @property
-    def whitening(self) -> Any:
-        """W by these moments; features without a guess, whose variances are 1 at most, keep their
-        units. Variances are between the guessed ones and that of the public range.
-        """
-        return self.rows.whitening(self.mean, np.minimum(self.variance**BELIEVED, 1.0))
-
-
 def whitening_by_margins(
     session: "Session | SessionPart",
     row_map: "RowMap",
     rules: "Rules",
     part: "Piece | None",
-    usual: Usual | None = None,
+    usual: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """W that gives features mean 0 and variance 1 by released margins, and which are indicators.
 
@@ -541,9 +513,9 @@ def whitening_by_margins(
     mean, square = answer.value.reshape(2, d) / answer.n
     noise = answer.mean_scale
     variance = np.maximum(square / SQUARES - mean**2 + noise**2, 0.0) + noise / SQUARES + noise**2
-    if usual is not None:
+    if usual:
         room = max(1.0, 2.0 * noise / (SQUARES * MARGINS_NOISE)) ** 4
-        variance = (usual.variance**BELIEVED).clip(variance / room, variance)
+        variance = usual[1].clip(variance / room, variance)
     # James and Stein's estimate shrinks the means towards the middles of the ranges.
     mean *= max(0.0, 1.0 - d * noise**2 / max(mean @ mean, 1e-300))
     W = row_map.whitening(mean.clip(-1.0, 1.0), variance)

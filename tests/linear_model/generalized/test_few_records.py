@@ -10,6 +10,7 @@ import skpriv
 from skpriv._estimation._links import IDENTITY, Log, Logit
 from skpriv._estimation._loop._rows import Whitened
 from skpriv._estimation._loop._rules import Rules
+from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._loop._steps import step_query
 from skpriv._estimation._public_maps import RowMap
 from skpriv.inspection import inference
@@ -92,16 +93,42 @@ def test_where_slopes_begin(link):
     assert not Rules.of(500, 5, 151.0, link=link).few_records
 
 
-@pytest.mark.parametrize(("N", "limit"), [(99.0, 0.55), (101.0, 1.0)])
-def test_residuals_are_clipped_where_no_standard_errors_are_told(N, limit):
-    """Noise falls with the limit; a smaller one would see no slope of a rate of one half."""
+@pytest.mark.parametrize(
+    ("N", "away", "limit", "square"),
+    [(99.0, 9.0, 0.55, 4.25), (101.0, 0.0, 0.5, 5.72), (101.0, 1.0, 0.7311, 4.976)],
+)
+def test_residuals_have_the_limit_of_the_released_fit(N, away, limit, square):
+    """Noise falls with the limit: one deviation of the fit is left alone.
+
+    Residuals are clipped at a smaller one where no standard errors are told.
+    """
     whitened = Whitened(RowMap(None, None, 1.0, True, 2), np.eye(3))
     maps = SimpleNamespace(target_map=ClassTarget((0.0, 1.0)))
-    pool = SimpleNamespace(b=np.zeros(3), variance=0.25)
     rules = Rules.of(500, 3, N, link=Logit())
+    pool = SimpleNamespace(b=np.full(3, away / rules.length), variance=0.25)
     query = step_query(maps, rules, Logit(), False, whitened, 0.0, pool, False)
-    assert query.limit == limit
-    assert query.sensitivity**2 == pytest.approx(4.25 if limit < 1.0 else 4.0, rel=1e-5)
+    assert query.limit == pytest.approx(limit, abs=1e-4)
+    assert query.sensitivity**2 == pytest.approx(square, rel=1e-3)
+
+
+@pytest.mark.parametrize("limit", [0.5, 0.7, 0.99])
+def test_no_residual_of_weighted_rows_is_cut(limit):
+    """However its mean is rounded: a residual at its limit has the slope of one inside."""
+    link = Logit(limit=limit)
+    whitened = Whitened(RowMap(None, None, 1.0, False, 1), np.eye(1))
+    query = ScoreQuery(whitened, ClassTarget((0.0, 1.0)), 0.0, np.full(1, 9.0), limit, link)
+    for label in (0.0, 1.0):
+        X = np.linspace(-1.0, 1.0, 20_001)[:, None]
+        for _, s, h, residual, *_ in query.scores(X, np.full(len(X), label)):
+            assert (np.abs(residual) <= limit).all() and (h > 0.0).all()
+            assert np.abs(s).max() > 0.999
+
+
+@pytest.mark.parametrize(("p", "least"), [(2, 50.0), (3, 100.0), (9, 100.0)])
+def test_standard_errors_of_one_feature_begin_at_fifty_effective_records(p, least):
+    """A published design of N = n, whose slope of 2 has a power of .6 with 97 rows."""
+    assert Logit().least_told(p) == least
+    assert Log().least_told(p) == 100.0
 
 
 @pytest.mark.parametrize("p", [2, 5, 20])
