@@ -49,7 +49,7 @@ def errors(n, begin, seeds=4):
 @pytest.mark.slow
 def test_a_start_is_worth_records_and_one_of_others_loses_nothing():
     begins = {}.get, fitted, lambda seed: fitted(seed, sign=-1.0)
-    alone, begun, other = (errors(2000, begin) for begin in begins)
+    alone, begun, other = (errors(2000, begin, seeds=8) for begin in begins)
     assert begun[0] < 0.9 * alone[0] and begun[1] < 1.05 * alone[1]
     assert other[0] < 1.05 * alone[0]
     assert min(alone[2], begun[2], other[2]) > 0.9
