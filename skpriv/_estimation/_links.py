@@ -128,6 +128,10 @@ class StepLink(ABC):
     parts : int
         Number k of linear parts. A link with several has a ``location_query``,
         ``score_query``, ``each`` and ``interval`` of its own.
+    origin : float or ndarray of shape (k + 1,)
+        Location of a model without an intercept.
+    largest : float
+        Linear part of the largest target; infinite where there is none.
     shrunk_by : float
         Over N, the part by which an error by the bend of the link, and the size of what is hidden,
         are larger than the released fit says, since noise shrinks a strong effect. Measured
@@ -264,7 +268,7 @@ class Logit(BentLink):
     limit: float = 1.0
 
     def proved(self, limit: float) -> tuple[float, float]:
-        """The same; less where no residual is cut, as none of two classes is."""
+        """The same where residuals are cut; where none is, of weighted rows (see `ScoreQuery`)."""
         if limit < self.limit:
             return super().proved(limit)
         return SLOPE_WEIGHT, 4.52 + 1.2 * (4.0 * limit * (1.0 - limit)) ** 4

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from skpriv._estimation._links import Logit
 from skpriv.inspection import inference
 from skpriv.linear_model import LogisticRegression
 
@@ -41,3 +42,14 @@ def test_what_is_hidden_is_as_large_as_its_estimate():
             found += 1
             assert law.size >= np.abs(law.hidden.T @ law.solution).max() * (1.0 - 1e-9)
     assert found
+
+
+def test_strong_effects_are_farther_away_than_shrunk_ones_say(monkeypatch):
+    """By 40 / N, which widens errors by a quarter and more; half of it would widen them by .13.
+
+    Without it .82 of fits to 450 rows cover an effect of 7, and .96 with it.
+    """
+    counted = inference(fitted(1, 450)).std_error
+    monkeypatch.setattr(Logit, "shrunk_by", 0.0)
+    wider = counted / inference(fitted(1, 450)).std_error
+    assert 1.2 < wider[0] < 1.4, wider
