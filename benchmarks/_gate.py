@@ -369,6 +369,8 @@ NOT_COMPARED = {
     "thinning": "what a rejected remedy was worth",
     "coverage": "intervals of designs, which every_model and inference have since",
     "speed_peers": "processor time beside other packages, which have no last version here",
+    "speed_secure": "times with secure noise beside seeded ones, on one machine",
+    "speed_two": "times by the clock of one job and of two, on one machine",
     "private_search": "scores that a search picked among candidates",
     "large": "seconds and memory of one pass through files, on one machine",
     "first_interval": "one fit, whose picture begins a page",
