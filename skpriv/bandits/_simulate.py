@@ -108,7 +108,9 @@ def simulate(
         raise ValueError("policies is empty: there is nothing to run.")
     if isinstance(env, type):
         raise ValueError(f"env is the class {env.__name__}: pass an object that it makes.")
-    rounds = _records(horizon, n_records)
+    rounds = np.arange(1, horizon + 1)
+    if n_records is not None and n_records < horizon:
+        rounds = np.unique(np.geomspace(1.0, horizon, n_records).round().astype(np.int64))
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(MAX_SEED)
     seeds = np.random.SeedSequence(random_state).spawn(n_runs)
@@ -139,12 +141,6 @@ def _named(policies: Any) -> "dict[str, BasePolicy]":
         same = sum(type(other).__name__ == name for other in named.values())
         named[f"{name} {same + 1}" if same else name] = policy
     return named
-
-
-def _records(horizon: int, n_records: int | None) -> np.ndarray:
-    if n_records is None or n_records >= horizon:
-        return np.arange(1, horizon + 1)
-    return np.unique(np.geomspace(1.0, horizon, n_records).round().astype(np.int64))
 
 
 def _run(

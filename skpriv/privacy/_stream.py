@@ -205,9 +205,13 @@ class Stream(ABC):
         self
         """
         rows = as_rows(X, y)
-        self._increment.add(rows.sum(self.query))
+        self._add(rows)
         self._pending += rows.n if count is None else count
         return self
+
+    def _add(self, rows: Any) -> None:
+        """Add records to the increment."""
+        self._increment.add(rows.sum(self.query))
 
     @door
     def read(self) -> Answer:
@@ -460,18 +464,16 @@ class LocalStream(Stream):
 
     query: Any  # one of a codebook has `records`
 
-    def push(self, X: Any, y: Any, count: int | None = None) -> Self:
-        """Add records to the sum; they are seen in the next read.
+    def _add(self, rows: Any) -> None:
+        """Add records to the increment.
 
         If users send an index of a codebook, no one draw can stand for them: their clipped records
         wait for the read, when each of them reports.
         """
-        if not isinstance(self.noise, CodebookNoise):
-            return super().push(X, y, count)
-        rows = as_rows(X, y)
-        self._waiting.extend(rows.each(self.query.records))
-        self._pending += rows.n if count is None else count
-        return self
+        if isinstance(self.noise, CodebookNoise):
+            self._waiting.extend(rows.each(self.query.records))
+        else:
+            super()._add(rows)
 
     def take(self, reports: "LiftedReports") -> Self:
         """Add reports that users have made.

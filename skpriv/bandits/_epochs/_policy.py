@@ -155,13 +155,9 @@ class EpochWindows(Windows):
     def __init__(self, persons: bool = False, exact: bool = False) -> None:
         super().__init__(None, persons, exact=exact)
 
-    def add(self, mark: Any) -> None:
-        """Note a stretch; all of them are needed, since neighbours are joined."""
-        self._marks.append(mark)
-
     def take(self, oracle: Any, n: int, rounds: int) -> Any:
         """Note the fit of an epoch; return the stretch that is to be used."""
-        self.add(Stretch(oracle, n, rounds))
+        self._marks.append(Stretch(oracle, n, rounds))  # all are needed: neighbours are joined
         self._join()
         chosen = self.choose()
         # Stretches before the last change are dropped, but for the one that ends at the change: the

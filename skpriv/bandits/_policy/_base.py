@@ -236,9 +236,9 @@ class BasePolicy(ActingPolicy):
     def _checked_users(self, users: list[str] | None, n_rounds: int) -> list[str] | None:
         """A list of the people of these rounds; an error says nothing of who they are."""
         max_visits = self._max_visits
-        if max_visits is None and users is None:
-            return None
         if users is None:
+            if max_visits is None:
+                return None
             raise ValueError(f"max_visits={max_visits} needs users: who came in each round.")
         if max_visits is None:
             raise ValueError(

@@ -120,9 +120,9 @@ class RunningSumsPolicy(BasePolicy):
         if self._sums is not None:
             of_charges: Guarantee = self.privacy_report_.guarantee
             return of_charges
-        currencies = {"gaussian": ["gdp"], "codebook": ["pure"]}.get(self._likely_channel)
+        every = {"gaussian": ["gdp"], "codebook": ["pure"], "auto": ["gdp", "pure"]}
         trust = Trust.of(self.privacy, self._round_budget)
-        promised = [trust.guarantee("user", currency) for currency in currencies or ("gdp", "pure")]
+        promised = [trust.guarantee("user", currency) for currency in every[self._likely_channel]]
         return self._of_persons(Guarantee.weakest(promised))
 
     @property
@@ -254,8 +254,10 @@ class RunningSumsPolicy(BasePolicy):
     def _likely_channel(self) -> str:
         """The reports of users, as far as it is known without the number of features; or "auto"."""
         can = self._parameters_can
-        if not can.reports or self.channel != "auto":
-            return "gaussian" if self.channel == "auto" else self.channel
+        if self.channel != "auto":
+            return self.channel
+        if not can.reports:
+            return "gaussian"
         if not self._trust.budget.mu > 0.0:
             return "codebook"
         # Several Gaussian reports of a person add up by their squares, pure ones do not.
@@ -399,10 +401,20 @@ class RunningSumsPolicy(BasePolicy):
         """Note one of the reads that an update passes."""
 
     def _learn(self, equations: "NormalEquations") -> None:
-        """Take over the last read of an update."""
+        """Take over the last read of an update.
+
+        A zero feature is expected to earn the middle of the range, or anything. A window that
+        leaves older rounds out expects what it earned at the read before, or anything: weights that
+        changed need not have changed it, and with it the level of rewards tells of the slopes.
+        """
+        windows = self._windows
+        has_level = windows is not None and windows.intercept is not None
+        if has_level and self.start is None:
+            level = windows.intercept if equations.n < self._sums.rounds else 0.0
+            self._mean = level * np.eye(self._scaling.size)[-1]
         self._region = self._make_region(equations)
-        if self._windows is not None and self._windows.intercept is not None:
-            self._windows.intercept = float(self._region.centre[-1])
+        if has_level:
+            windows.intercept = float(self._region.centre[-1])
         self.coef_, intercept = self._scaling.coefficients(self._region.centre)
         self.intercept_ = intercept + self._offset
 

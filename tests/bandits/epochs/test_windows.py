@@ -90,7 +90,7 @@ def test_stretches_are_joined_as_they_age():
             return Fit([*other, *self])
 
     for epoch in range(200):
-        windows.add(_windows.Stretch(Fit([epoch]), 50, 50 * (epoch + 1)))
+        windows._marks.append(_windows.Stretch(Fit([epoch]), 50, 50 * (epoch + 1)))
         windows._join()
         assert sum((mark.oracle for mark in windows._marks), []) == list(range(epoch + 1))
         assert [mark.n for mark in windows._marks] == [50 * len(m.oracle) for m in windows._marks]

@@ -135,6 +135,22 @@ def test_the_noise_of_what_an_intercept_takes_off_is_counted():
     assert 0.8 < np.mean(squares) < 1.17
 
 
+@pytest.mark.parametrize("Policy", [LinUCB, LinSquareCB])
+@pytest.mark.parametrize("start", [None, np.append(np.full(5, 0.1), 0.2)])
+def test_a_window_that_tells_nothing_keeps_the_level_of_the_read_before(Policy, start):
+    """All rounds together, or public weights, have the level that was expected before them."""
+    _, policy = run(Policy(epsilon=4.0, start=start, random_state=0), 1000)
+    whole = policy._windows._query.equations(policy._sums.mark.answer)
+    blank = replace(whole, design=0.0 * whole.design, target=0.0 * whole.target)
+    for n, level in (100, 0.6), (whole.n, 0.0):
+        policy._windows.intercept = 0.6
+        policy._learn(replace(blank, n=n))
+        if start is None:
+            np.testing.assert_allclose(policy._region.centre, np.append(np.zeros(5), level))
+        else:
+            np.testing.assert_allclose(np.append(policy.coef_, policy.intercept_), start)
+
+
 class Told(Mark):
     """A read that is told the law of its noise since an earlier one."""
 
