@@ -124,16 +124,10 @@ def kronecker_sums(sums: np.ndarray, k: int, p: int) -> "Array":
     return sums[outer[:, None, :, None], inner[None, :, None, :]].reshape(k * p, k * p)
 
 
-def psd_part(matrix: np.ndarray, floor: float = 0.0) -> "Array":
-    """Nearest symmetric matrix (Frobenius) whose eigenvalues are at least ``floor``."""
+def psd_part(matrix: Any, floor: float = 0.0, power: float = 1.0) -> "Array":
+    """Power of the nearest symmetric matrix (Frobenius) with eigenvalues of at least ``floor``."""
     values, vectors = np.linalg.eigh(matrix)
-    return (vectors * np.maximum(values, floor)) @ vectors.T
-
-
-def psd_power(matrix: Any, power: float) -> "Array":
-    """Return the power of a symmetric positive definite matrix, by its eigenvalues."""
-    values, vectors = np.linalg.eigh(matrix)
-    return (vectors * values**power) @ vectors.T
+    return (vectors * np.maximum(values, floor) ** power) @ vectors.T
 
 
 def nearest_in_ball(point: np.ndarray, metric: np.ndarray, radius: float) -> "Array":

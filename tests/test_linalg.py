@@ -5,7 +5,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from skpriv._linalg import CompensatedSum, psd_part, psd_power, row_norms, unvech, vech, vech_size
+from skpriv._linalg import CompensatedSum, psd_part, row_norms, unvech, vech, vech_size
 
 
 def _symmetric(d, rng):
@@ -36,10 +36,10 @@ def test_psd_part_is_the_nearest(floor, global_random_seed):
 
 
 @pytest.mark.parametrize("power", [0.5, -0.5, -1.0, 2.0])
-def test_psd_power(power, global_random_seed):
+def test_powers_of_psd_part(power, global_random_seed):
     root = np.random.RandomState(global_random_seed).normal(size=(4, 6))
     matrix = root @ root.T
-    found = psd_power(psd_power(matrix, power), 1.0 / power)
+    found = psd_part(psd_part(matrix, power=power), power=1.0 / power)
     np.testing.assert_allclose(found, matrix, rtol=1e-9)
 
 

@@ -16,7 +16,6 @@ from .._linalg import (
     TINY,
     add_gram,
     psd_part,
-    psd_power,
     row_norms,
     trace_of,
     unvech,
@@ -350,7 +349,7 @@ class NormalEquations:
         gram = psd_part(self.gram)
         design = psd_part(self.design) if self.symmetric else self.design
         variance = float(np.clip(self.square / self.n, 0.01, 1.0))
-        theta = np.zeros(len(self.target))
+        theta = np.zeros_like(self.target)
         for _ in range(3):
             # Without noise it may be 0
             spread = max(self.spread(theta), RELATIVE_ZERO * (1.0 + np.trace(gram)))
@@ -484,7 +483,7 @@ class Instrument:
     @cached_property
     def root(self) -> "Array":
         """U^{1/2}, which every chunk of the normalisation needs."""
-        return psd_power(self.matrix, 0.5)
+        return psd_part(self.matrix, power=0.5)
 
     @cached_property
     def condition(self) -> float:

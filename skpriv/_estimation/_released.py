@@ -104,7 +104,7 @@ class Information(Released):
         roots = np.sqrt(np.maximum(values, 0.0))
         moment = vectors.T @ self.moment
         seen = values > RELATIVE_ZERO * max(values[-1], 0.0)
-        response = np.divide(moment, roots, out=np.zeros(len(moment)), where=seen)
+        response = np.divide(moment, roots, out=np.zeros_like(moment), where=seen)
         design = roots[:, None] * vectors.T
         _, mean, factor = normal_posterior(design, response, 1.0 / len(self.moment))
         return mean, factor @ factor.T

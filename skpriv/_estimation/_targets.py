@@ -38,7 +38,7 @@ def scaled_targets(
     """
     r = y if target_map is None else target_map.scaled(y)
     if row_map is None or not row_map.weighted:
-        return r, np.ones(len(r))
+        return r, np.ones_like(r)
     roots = row_map.roots(X)
     with unwarned():
         return (r / roots).clip(low, high), roots

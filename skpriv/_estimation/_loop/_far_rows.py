@@ -115,14 +115,8 @@ class FarRows(NamedTuple):
             Root mean square length of a whitened row.
         """
         missing, found, _ = self.missing(slope)
-        root = inverse_root(slope, least) / length
+        root = psd_part(slope, least, -0.5) / length
         squares, vectors = np.linalg.eigh(root @ missing @ root)
         squares = np.maximum(squares, 0.0)
         times = SHORTER if found.size else ()
         return [(vectors / np.sqrt(1.0 + squares * s**2)) @ vectors.T for s in times]
-
-
-def inverse_root(matrix: np.ndarray, least: float) -> "Array":
-    """Symmetric root of the inverse of a matrix whose eigenvalues count as no less than this."""
-    values, vectors = np.linalg.eigh(matrix)
-    return vectors / np.sqrt(np.maximum(values, least)) @ vectors.T

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from ..._linalg import SQRT2, norm_of, trace_of, unvech
+from ..._linalg import SQRT2, norm_of, psd_part, trace_of, unvech
 from ..._stored import stored
 from ...privacy import TOLD_ABOVE, Answer
 from .._links import IDENTITY, StepLink
 from .._persons import ScoreLengthsQuery
-from ._far_rows import FAR_LENGTH, SHORTER, FarRows, FarRowsQuery, inverse_root
+from ._far_rows import FAR_LENGTH, SHORTER, FarRows, FarRowsQuery
 from ._line_queries import UNEVEN, LineScoreQuery, OwnSlopeQuery, StepAndLineQuery
 from ._rows import Whitened
 from ._rules import LEARNT, OWN_SLOPE, Rules
@@ -378,7 +378,7 @@ def likelihood_alone(
     """
     of_steps, scale_of_steps = noisy_slope
     p = len(of_steps)
-    own = inverse_root(of_steps, 2.0 * scale_of_steps * sqrt(2.0 * p))
+    own = psd_part(of_steps, 2.0 * scale_of_steps * sqrt(2.0 * p), -0.5)
     query = _turned(OwnSlopeQuery(*fields, 1.0, link), own)
     share = OWN_SLOPE * rules.line
     shares = share * LEARNT, share * (1.0 - LEARNT)
@@ -411,7 +411,7 @@ def likelihood_alone(
     rules = replace(rules, line=(1.0 - OWN_SLOPE) * rules.line)
     shapes = [
         shape / norm_of(shape, 2)
-        for shape in (inverse_root(slope, scale / 4.0), np.linalg.inv(own))
+        for shape in (psd_part(slope, scale / 4.0, -0.5), np.linalg.inv(own))
     ]
     if long.size:
         shapes.append(np.eye(p) - (1.0 - 1.0 / SHORTER[1]) * long @ long.T)

@@ -269,7 +269,7 @@ class ScoreQuery(JointScores, Query):
             They grow by this chunk.
         """
         numbers = dict.fromkeys(self.weights, 0.0)
-        moment = np.zeros(len(self.point))
+        moment = np.zeros_like(self.point)
         grams = {name: np.zeros(self.whitened.W.shape) for name in MATRICES if name in numbers}
         if "slope" in grams:
             grams["slope"] = self.start_of_slopes(X)

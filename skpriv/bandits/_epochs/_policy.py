@@ -22,9 +22,9 @@ from ...privacy import Guarantee, Raw, parallel_part
 from .._policy._base import NO_LIMIT, BasePolicy
 from .._policy._report import Epoch, EpochsReport
 from .._policy._run import MAX_SEED
-from .._policy._draws import HALF_NORMAL, Region, optimistic, predicted, shares
+from .._policy._draws import HALF_NORMAL, optimistic, predicted, shares
 from .._notes import moment_notes
-from .._ucb._sums import Windows, window_estimate
+from .._ucb._sums import Windows
 from . import _oracles
 
 if TYPE_CHECKING:
@@ -176,9 +176,9 @@ class EpochWindows(Windows):
             else:
                 place += 1
 
-    def _estimate(self, stretch: Any) -> tuple[Region, np.ndarray]:
-        """Posterior of the weights in a stretch, and the inverse of its mean square of rows."""
-        return window_estimate(stretch.oracle.normal_equations(), self._persons)
+    def _slopes(self, window: Any) -> Any:
+        """Equations of a stretch."""
+        return window.oracle.normal_equations()
 
     def _since(self, start: Any, end: Any) -> Any:
         """Join the stretches between the ends of two stretches."""

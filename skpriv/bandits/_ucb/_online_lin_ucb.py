@@ -60,9 +60,8 @@ class Maler:
         self.rates = 2.0**-index / (5.0 * self.diameter * gradient_bound)
         self.convex_rate = 1.0 / (2.0 * gradient_bound * self.diameter * sqrt(horizon))
         share = (1.0 + 1.0 / count) / (3.0 * (index + 1.0) * (index + 2.0))
-        self.log_priors = np.log(np.concatenate([[1.0 / 3.0], share, share]))
+        self._log_weights = np.log(np.concatenate([[1.0 / 3.0], share, share]))
         self._all_rates = np.concatenate([[self.convex_rate], self.rates, self.rates])
-        self._log_weights = self.log_priors.copy()
         self._experts = np.zeros((1 + 2 * count, size))
         # Newton experts: beta = min(1 / (4 G' D), 1) / 2 with G' = 7 / (25 D)  [Lemma 2]
         self._beta = 25.0 / 56.0
@@ -116,9 +115,8 @@ class Maler:
         q = (self.rates + 2.0 * self.rates**2 * inner)[:, None] * gradient
         self._metrics += q[:, :, None] * q[:, None, :]
         newton -= np.linalg.solve(self._metrics, q[:, :, None])[:, :, 0] / self._beta
-        outside = np.flatnonzero(quadratic_forms(newton) > self.radius**2)
-        for i in outside:
-            newton[i] = nearest_in_ball(newton[i], self._metrics[i], self.radius)
+        for point, metric in zip(newton, self._metrics):
+            point[:] = nearest_in_ball(point, metric, self.radius)
 
 
 class GradientDescent:
@@ -128,7 +126,7 @@ class GradientDescent:
     """
 
     def __init__(
-        self, size: int, radius: float, gradient_bound: float, horizon: int | None = None
+        self, size: int, radius: float, gradient_bound: float, horizon: int | None
     ) -> None:
         self.radius = radius
         self.bound = gradient_bound

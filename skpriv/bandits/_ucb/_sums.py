@@ -15,9 +15,8 @@ used (the idea is that of Bifet and Gavalda 2007, for means of exact numbers).
 from collections.abc import Callable, Iterator
 import uuid
 from dataclasses import replace
-from functools import cache
-from itertools import pairwise
-from math import hypot, log, sqrt
+from itertools import pairwise, repeat
+from math import hypot, log, pi, sqrt
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +41,7 @@ from ...privacy import (
 from .._policy._draws import Region
 
 if TYPE_CHECKING:
-    from ..._contracts import Scalar
+    from ..._contracts import Array, Scalar
     from ...privacy import LiftedReports, Numbering, ReportRow
     from ..._estimation._moments import NormalEquations
 
@@ -425,38 +424,38 @@ class Windows:
                 spaced.append(middle)
         self._marks = [*alone, *spaced, *(each.shortened() for each in marks[1:][-1:]), mark]
 
-    def _estimate(self, equations: "NormalEquations") -> tuple[Region, np.ndarray]:
-        """Region of the weights, and the inverse of the mean square of the rows."""
-        if self.intercept is not None:
-            alone = self.intercept * np.eye(len(equations.target))[-1]
-            slopes = about(equations, alone)
-            design = slopes.design[:-1, :-1]
-            equations = replace(slopes, design=design, target=slopes.target[:-1])
-        return window_estimate(equations, self._persons, self._blocks)
+    def _slopes(self, window: Any) -> Any:
+        """Equations of what is compared in a window."""
+        if self.intercept is None:
+            return window
+        alone = self.intercept * np.eye(len(window.target))[-1]
+        slopes = about(window, alone)
+        return replace(slopes, design=slopes.design[:-1, :-1], target=slopes.target[:-1])
 
     def choose(self) -> Any:
-        """Equations of the oldest consistent window that ends with the last read."""
+        """Equations of the oldest consistent window that ends with the last read.
+
+        A misfit explains a part of each difference, so that an alarm is a doubt, too.
+        """
         now = self._marks[-1]
         self._tests += 1
         starts = self._starts(now)
-        alarm = self._alarm(len(starts))
-        region = cache(lambda first, last: self._estimate(self._since(first, last)))
-        oldest, *cuts = starts
-        seen = [cut for cut in cuts if self._gap(oldest, cut, now, region, MISFIT) < alarm]
-        if seen:
-            self._origin = seen[-1].rounds
-            self.changes.append(now.rounds)
-            return self._since(seen[-1], now)
-        for place, start in enumerate(starts):
+        for place, start in enumerate(starts[:-1]):
             cuts = starts[place + 1 :]
-            gaps = (self._gap(start, cut, now, region, self._misfit) for cut in cuts)
-            if all(gap >= self.doubt / len(starts) for gap in gaps):
-                break  # at the last start, which has no cuts, if not before
-        return self._since(start, now)
+            if (self._gaps(start, cuts, now, self._misfit) >= self.doubt / len(starts)).all():
+                return self._since(start, now)
+            explained = self._gaps(start, cuts, now, MISFIT)
+            seen = np.flatnonzero(explained < self._alarm(len(starts)))
+            if seen.size and not place:
+                change = cuts[seen[-1]]
+                self._origin = change.rounds
+                self.changes.append(now.rounds)
+                return self._since(change, now)
+        return self._since(starts[-1], now)
 
     def _alarm(self, n_cuts: int) -> float:
         """Probability below which a cut raises an alarm; over all reads they add up to 5%."""
-        return FALSE_ALARMS * 6.0 / (np.pi * self._tests) ** 2 / n_cuts
+        return FALSE_ALARMS * 6.0 / (pi * self._tests) ** 2 / n_cuts
 
     def _starts(self, now: Any) -> list[Any]:
         """Marks at which a window may begin, the oldest first.
@@ -483,27 +482,55 @@ class Windows:
         answer = Answer(value, end.rounds - start.rounds, end.noise_since(start))
         return self._query.equations(answer)
 
-    def _gap(
-        self,
-        start: Any,
-        cut: Any,
-        now: Any,
-        region: Callable[..., Any],
-        misfit: float,
-    ) -> float:
-        """Probability of estimates before and after a cut that differ so much by chance.
+    def _gaps(self, start: Any, cuts: list[Any], now: Any, misfit: float) -> "Array":
+        """Probabilities of estimates before and after each cut that differ so much by chance.
 
         The noise of a sum and that of its continuation may be correlated; twice the sum of both
         covariances bounds the covariance of a difference whatever the correlation is, and the
         factor 1 + |correlation| where it is known. The effect of a misfit is added to it.
         """
-        old, _ = region(start, cut)
-        new, inverse = region(cut, now)
-        wider = 1.0 + self._correlation(start, cut, now)
-        difference = (new.centre - old.centre).reshape(self._blocks, -1, 1)
-        scatter = wider * (old.blocks + new.blocks) + misfit**2 * inverse
-        square = float((difference * np.linalg.solve(scatter, difference)).sum())
-        return float(chdtrc(difference.size, square))  # the tail of chi squared
+        windows = [*map(self._since, repeat(start), cuts), *map(self._since, cuts, repeat(now))]
+        (old, new), covariances, (_, inverses) = (
+            part.reshape(2, -1, self._blocks, *part.shape[1:]) for part in self._estimates(windows)
+        )
+        correlations = [self._correlation(start, cut, now) for cut in cuts]
+        wider = 1.0 + np.reshape(correlations, (-1, 1, 1, 1))
+        scatter = wider * covariances.sum(axis=0) + misfit**2 * inverses
+        differences = new - old
+        squares = (differences * np.linalg.solve(scatter, differences)).sum(axis=(1, 2, 3))
+        return chdtrc(differences[0].size, squares)  # the tail of chi squared
+
+    def _estimates(self, windows: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Weights in each window, their covariances, and inverses of the mean squares of the rows.
+
+        They are those of a posterior, with the blocks of all windows after one another. What noise
+        hides is not known. Weights of norm 1 are not taken for impossible: a prior that is too
+        narrow would make the errors of two windows look smaller than they are. An eigenvalue of the
+        Gram matrix is known to a factor of two where it is twice its noise.
+        """
+        windows = [*map(self._slopes, windows)]
+        if self._persons:
+            windows = [*map(without_blanks, windows)]
+        many: Any = replace(
+            windows[0],
+            target=np.concatenate([each.target for each in windows]),
+            **{
+                name: np.repeat([getattr(each, name) for each in windows], self._blocks)[:, None]
+                for name in ("n", "square", "design_scale", "target_scale")
+            },
+        )
+        designs = [diagonal_blocks(each.design, self._blocks) for each in windows]
+        values, vectors = np.linalg.eigh(np.concatenate(designs))
+        turned = vectors.swapaxes(1, 2)
+        noise = many.design_scale * sqrt(2.0 * values.shape[1])
+        floor = np.maximum(noise, many.n * RELATIVE_ZERO)
+        inverses = (vectors / np.maximum(values, floor)[:, None]) @ turned * many.n[:, None]
+        hidden = values < 2.0 * noise
+        values[hidden] = 0.0
+        found = _posterior(many, values, vectors, 1.0 / len(windows[0].target))
+        # Weights are about 1, so that a variance of 1e6 stands for knowing nothing.
+        unknown = (vectors * (1e6 * hidden)[:, None]) @ turned
+        return found.centre.reshape(*values.shape, 1), found.blocks + unknown, inverses
 
     def _correlation(self, start: Any, cut: Any, now: Any) -> "Scalar":
         """Absolute correlation of the noise before and after a cut, from the noise of the whole."""
@@ -513,32 +540,6 @@ class Windows:
             return 0.0
         found = (total**2 - before**2 - after**2) / (2.0 * before * after)
         return min(abs(found), 1.0)
-
-
-def window_estimate(
-    equations: "NormalEquations", persons: bool = False, blocks: int = 1
-) -> tuple[Region, np.ndarray]:
-    """Posterior of the weights in a window, and the inverse of the mean square of its rows.
-
-    What noise hides is not known.
-
-    Weights of norm 1 are not taken for impossible: a prior that is too narrow would make the errors
-    of two windows look smaller than they are. An eigenvalue of the Gram matrix is known to a factor
-    of two where it is twice its noise.
-    """
-    equations = without_blanks(equations) if persons else equations
-    least = 1.0 / len(equations.target)
-    size = len(equations.target) // blocks
-    noise = equations.design_scale * sqrt(2.0 * size)
-    floor = max(noise, equations.n * RELATIVE_ZERO)
-    values, vectors = np.linalg.eigh(diagonal_blocks(equations.design, blocks))
-    inverse = (vectors / np.maximum(values, floor)[:, None]) @ vectors.swapaxes(1, 2) * equations.n
-    hidden = values < 2.0 * noise
-    values[hidden] = 0.0
-    found = _posterior(equations, values, vectors, least)
-    # Weights are about 1, so that a variance of 1e6 stands for knowing nothing.
-    unknown = (vectors * (1e6 * hidden)[:, None]) @ vectors.swapaxes(1, 2)
-    return Region(found.centre, found.form + unknown.reshape(found.form.shape)), inverse
 
 
 @stored_in_policies

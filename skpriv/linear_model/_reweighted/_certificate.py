@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 
 from ..._estimation._intervals import event, operator_quantile, split_failure
-from ..._linalg import norm_of, psd_power
+from ..._linalg import norm_of, psd_part
 from ..._stored import frozen_object, stored
 from typing import TYPE_CHECKING
 
@@ -129,7 +129,7 @@ class GradientCertificate:
     ) -> tuple[np.ndarray, np.ndarray]:
         """|<phi, theta - theta*>| <= ||U phi|| ||u||, and strong monotonicity bounds ||u||."""
         p = len(self.theta)
-        root = psd_power(self.U, 0.5)
+        root = psd_part(self.U, power=0.5)
         below = root @ (self.mean_phi + (ridge - slack) * np.eye(p)) @ root
         size = norm_of(self.gradient) + residual + slopes[0] * ridge * reach
         radius = size / (slopes[0] * np.linalg.eigvalsh(below)[0])
@@ -150,7 +150,7 @@ class GradientCertificate:
         ridge U and ||S'^{-1/2} E S'^{-1/2}|| <= spread < 1; so u = z + S'^{-1} (noise / (c b) - E
         u) for the step z = S'^{-1} g / (c b). For the identity link only the noise of S is in E.
         """
-        root = psd_power(self.U, 0.5)
+        root = psd_part(self.U, power=0.5)
         values, vectors = np.linalg.eigh(root @ (self.mean_phi + ridge * np.eye(len(root))) @ root)
         relative = slack / (np.linalg.eigvalsh(self.mean_phi)[0] + ridge)
         middle = sum(slopes) / 2.0

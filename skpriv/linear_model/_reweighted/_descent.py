@@ -14,7 +14,6 @@ from ..._linalg import (
     nearest_in_ball,
     norm_of,
     psd_part,
-    psd_power,
     unvech,
     vech,
     vech_size,
@@ -206,7 +205,7 @@ def descend(
         precision += found.gradient_scale**-2
         rate = 1.0 / (found.gradient_scale**2 * precision)
         # In theta = U w the metric is U^{-1/2} (H + lambda) U^{-1/2}, and the gradient U^{-1} g
-        inverse_root = psd_power(found.U, -0.5)
+        inverse_root = psd_part(found.U, power=-0.5)
         gradient = np.linalg.solve(found.U, found.gradient)
         metric = inverse_root @ floored @ inverse_root
         step = rate / slope * np.linalg.solve(metric, gradient)

@@ -24,7 +24,6 @@ from ..._linalg import (
     add_gram,
     norm_of,
     psd_part,
-    psd_power,
     row_norms,
     trace_of,
     unvech,
@@ -211,7 +210,7 @@ def learn_normalisation(
         effective_records = sqrt(2.0 * iterations / share) / scale if scale else inf
         effective_records *= 1.0 if subset is None else session.n / len(subset)
         sigma += (HIDDEN_DEVIATION * p / effective_records) ** 2 / before * U @ U
-        U = psd_power(U @ np.linalg.inv(sigma) @ U, 0.5)
+        U = psd_part(U @ np.linalg.inv(sigma) @ U, power=0.5)
         # Weighed rows do not depend on the size of U; their rounding depends on its condition.
         norm = np.linalg.norm(U, 2)
         U = psd_part(U / norm, 1.0 / HALF_DIGITS)

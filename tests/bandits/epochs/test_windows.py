@@ -1,7 +1,5 @@
 """Windows over epochs: pooled fits follow a change, and cost nothing without one."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from registry.estimators import iht, reweighted, ssp
@@ -48,13 +46,13 @@ def test_without_a_change_hardly_anything_changes(Policy):
 
 def alarms(runs, factor, monkeypatch):
     """Runs with an alarm; each window's covariance is multiplied by a factor."""
-    estimate, found = _windows.window_estimate, 0
+    estimate, found = EpochWindows._estimates, 0
 
-    def scaled(equations, persons):
-        region, rows = estimate(equations, persons)
-        return replace(region, form=factor * region.form), rows
+    def scaled(self, windows):
+        weights, covariances, rows = estimate(self, windows)
+        return weights, factor * covariances, rows
 
-    monkeypatch.setattr(_windows, "window_estimate", scaled)
+    monkeypatch.setattr(EpochWindows, "_estimates", scaled)
     monkeypatch.setattr(ucb_windows, "MISFIT", 1e-9)
     for fits in runs:
         windows = EpochWindows()
@@ -124,8 +122,9 @@ def test_blank_rounds_do_not_make_rewards_look_certain():
     fit = clone(SSP).set_params(epsilon=1e4).fit(X, y)
     stretch = _windows.Stretch(fit, 2000, 2000)
     least_squares = 1.0 / (100 * 0.49)  # variance of a weight of rewards of variance 1
-    assert EpochWindows(False)._estimate(stretch)[0].form[0, 0] < 0.2 * least_squares
-    assert EpochWindows(True)._estimate(stretch)[0].form[0, 0] > 0.8 * least_squares
+    variances = [EpochWindows(persons)._estimates([stretch])[1] for persons in (False, True)]
+    assert variances[0][0, 0, 0] < 0.2 * least_squares
+    assert variances[1][0, 0, 0] > 0.8 * least_squares
 
 
 LINE = LinearRegression(

@@ -106,7 +106,7 @@ def test_directions_below_twice_the_noise_are_not_compared():
     noise = equations.design_scale * np.sqrt(2.0 * p)
     for size, known in ((1.9, False), (2.1, True)):
         large = replace(equations, design=size * noise * np.eye(p + 1))
-        form = policy._windows._estimate(large)[0].form
+        _, (form,), _ = policy._windows._estimates([large])
         assert (np.diagonal(form) < 10.0).all() == known
 
 
@@ -129,9 +129,9 @@ def test_the_noise_of_what_an_intercept_takes_off_is_counted():
             design=design, target=target, gram=design, square=0.0, n=n, symmetric=True,
             design_scale=20.0, target_scale=20.0, gram_scale=20.0,
         )  # fmt: skip
-        region, _ = windows._estimate(equations)
-        error = region.centre - theta[:-1]
-        squares.append(error @ np.linalg.solve(region.form, error) / 3.0)
+        (centre,), (form,), _ = windows._estimates([equations])
+        error = centre[:, 0] - theta[:-1]
+        squares.append(error @ np.linalg.solve(form, error) / 3.0)
     assert 0.8 < np.mean(squares) < 1.17
 
 
@@ -165,8 +165,10 @@ class WindowsOfMeans(Windows):
         super().__init__(SimpleNamespace(equations=lambda answer: answer))
         self.form = form
 
-    def _estimate(self, answer):
-        return Region(answer.value / answer.n, self.form), np.eye(1)
+    def _estimates(self, windows):
+        means = np.array([answer.value / answer.n for answer in windows])[..., None]
+        forms = np.broadcast_to(self.form, (len(windows), 1, 1))
+        return means, forms, np.broadcast_to(np.eye(1), forms.shape)
 
 
 def test_after_an_alarm_only_rounds_after_the_change_are_used():
@@ -188,8 +190,7 @@ def test_a_difference_is_compared_with_its_noise_correlation_and_misfit():
     for misfit in (0.0, 0.07):
         square = 0.1**2 / (1.5 * 2 * 0.002 + misfit**2)
         windows = WindowsOfMeans(0.002 * np.eye(1))
-        region = lambda *ends, of=windows: of._estimate(of._since(*ends))  # noqa: E731
-        found = windows._gap(NOTHING, cut, now, region, misfit)
+        (found,) = windows._gaps(NOTHING, [cut], now, misfit)
         assert found == pytest.approx(stats.chi2.sf(square, 1))
 
 
@@ -203,6 +204,24 @@ def test_a_misfit_explains_away_alarms_and_without_noise_doubts_too():
             windows.add(Told(n, Answer(value, n, law), lambda earlier: GaussianNoise(0.0)))
             chosen = windows.choose()
         assert not windows.changes and (chosen.n == 1000) == exact
+
+
+def test_windows_that_are_estimated_together_are_those_of_each_alone():
+    """Several windows, blocks of actions and all: what one tells depends on no other."""
+    for shared in (True, False):
+        policy = LinUCB(epsilon=8.0, shared=shared, n_actions=None if shared else 4, random_state=0)
+        world = np.random.RandomState(0).uniform(-0.5, 0.5, (400, 4, 2) if shared else (400, 2))
+        for start in range(0, 400, 50):
+            part = world[start : start + 50]
+            policy.update(part, policy.act(part), part.reshape(50, -1)[:, 0])
+        windows = policy._windows
+        *marks, now = windows._marks
+        several = [windows._since(mark, now) for mark in [NOTHING, *marks]]
+        assert len(several) > 3
+        together = windows._estimates(several)
+        alone = [windows._estimates([one]) for one in several]
+        for part, parts in zip(together, zip(*alone, strict=True), strict=True):
+            np.testing.assert_allclose(part, np.concatenate(parts), rtol=1e-9, atol=1e-14)
 
 
 def test_few_marks_are_enough_however_many_rounds_come():

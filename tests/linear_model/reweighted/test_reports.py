@@ -7,7 +7,7 @@ from registry.estimators import ssp
 
 from skpriv._estimation._moments import Instrument
 from skpriv._estimation._public_maps import RecordMap
-from skpriv._linalg import psd_power, unvech
+from skpriv._linalg import psd_part, unvech
 from skpriv.linear_model import ReweightedRegressor, _moments as _regressor
 from skpriv.linear_model._reweighted._normalisation import (
     ReportedNormalisationQuery,
@@ -55,7 +55,7 @@ def test_the_equations_are_those_of_the_same_line():
 def test_halves_are_those_of_the_paper():
     X, y, _ = records(500, 1)
     ours = queries(RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3))[0].sum(X, y)
-    halves = X @ psd_power(U, 0.5) / np.sqrt(np.linalg.norm(X @ U, axis=1))[:, None]
+    halves = X @ psd_part(U, power=0.5) / np.sqrt(np.linalg.norm(X @ U, axis=1))[:, None]
     assert_allclose(unvech(ours[3:-1], 3), halves.T @ halves, rtol=1e-12)
     assert not ours[:3].any()
 
