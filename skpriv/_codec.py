@@ -89,8 +89,6 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
     text = to_json(model)
     if len(text) > MOST_BYTES:
         raise ValueError(f"The model needs {len(text):,} bytes as JSON: {TOO_LARGE}")
-    if Path(path).exists() and not overwrite:
-        raise FileExistsError(f"{path} is there already: overwrite=True replaces it.")
     write_whole({path: text.encode()}, overwrite)
 
 
@@ -107,12 +105,28 @@ def write_whole(contents: dict[Any, bytes], overwrite: bool = True) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         for part, path in parts.items():
-            if not overwrite:
-                Path(path).touch(exist_ok=False)  # another process may have made it meanwhile
-            part.replace(path)
+            if overwrite:
+                part.replace(path)
+            else:
+                _into_place(part, Path(path))
     finally:
         for part in parts:
             part.unlink(missing_ok=True)
+
+
+def _into_place(part: Path, path: Path) -> None:
+    """Give a whole file a name that no file has, in one step: a failure leaves no empty file."""
+    try:
+        path.hardlink_to(part)
+    except FileExistsError:
+        raise FileExistsError(f"{path} is there already: overwrite=True replaces it.") from None
+    except (NotImplementedError, OSError):  # this place has no links: the name is taken first
+        path.touch(exist_ok=False)
+        try:
+            part.replace(path)
+        except BaseException:
+            path.unlink()
+            raise
 
 
 def load(path: Any) -> Any:

@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant, from_dict, linear_model, load, save, to_dict
-from skpriv._codec import MOST_SHOWN, parsed, to_json
+from skpriv._codec import MOST_SHOWN, parsed, to_json, write_whole
 from skpriv.bandits import LinUCB
 from skpriv.linear_model import IHTRegressor, LayeredRegressor, ReweightedRegressor, SSPRegressor
 from skpriv.preprocessing import Boolean, BoundsScaler, Categorical, Numeric, Schema, TableEncoder
@@ -106,6 +106,28 @@ def test_a_file_that_is_not_written_to_its_end_leaves_the_old_one(tmp_path, monk
         save(model, tmp_path / "new.json")
     assert list(tmp_path.iterdir()) == [path]
     np.testing.assert_array_equal(load(path).predict(X), ssp(random_state=0).fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_name_is_taken_by_a_whole_file_or_by_none(tmp_path, monkeypatch, links):
+    """Also where a file system has no links; nobody's file is replaced by one of the same name."""
+    path = tmp_path / "model.json"
+
+    def fails(*_):
+        raise OSError("not supported")
+
+    if not links:
+        monkeypatch.setattr("pathlib.Path.hardlink_to", fails)
+    write_whole({path: b"first"}, overwrite=False)
+    with pytest.raises(FileExistsError):
+        write_whole({path: b"second"}, overwrite=False)
+    assert path.read_bytes() == b"first" and list(tmp_path.iterdir()) == [path]
+    path.unlink()
+    monkeypatch.setattr("pathlib.Path.hardlink_to", fails)
+    monkeypatch.setattr("pathlib.Path.replace", fails)
+    with pytest.raises(OSError, match="not supported"):
+        write_whole({path: b"third"}, overwrite=False)
+    assert not list(tmp_path.iterdir())
 
 
 def test_threads_write_one_path_each_by_its_own_parts(tmp_path, monkeypatch):
