@@ -208,8 +208,8 @@ class BudgetAccountant(Printed):
         push(self)
         return self
 
-    def __exit__(self, *error: object) -> None:
-        pop(self)
+    # Not a method that calls it: an interrupt between the two would leave the accountant active
+    __exit__ = pop
 
     @contextmanager
     def part(self, name: object, *, partition: str) -> Iterator["BudgetAccountant"]:
@@ -538,11 +538,11 @@ def charge(cost: Cost, name: str, *, lineage: Lineage | None = None) -> None:
     >>> accountant.remaining
     Budget(epsilon=0.75, delta=0.0)
     """
-    tell_charge(cost, name)
     if (step := allowance()) is not None:
         step.take(cost, name)
         _notice(cost)
         return
+    tell_charge(cost, name)  # a step was charged with all others, however far they come
     accountants = active()
     parts = current_parts()
     if lineage is None:

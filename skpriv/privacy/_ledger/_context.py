@@ -350,7 +350,9 @@ def unit_now() -> str:
     return _unit.get()
 
 
-_stack: list[Any] = []  # accountants; their class is defined in a file that imports this one
+# A list of its own for each time that an accountant is entered; its class is defined in a file that
+# imports this one.
+_stack: list[list[Any]] = []
 _process_name = uuid.uuid4().hex
 
 
@@ -376,23 +378,37 @@ def process() -> str:
 
 def push(accountant: Any) -> None:
     """Activate an accountant in this process; as often as it is `pop`-ped later."""
-    with _lock:
-        _stack.append(accountant)
-        try:
+    entry = [accountant]
+    try:
+        with _lock:
+            _stack.append(entry)
             _announce_active()
-        except BaseException:
-            _stack.pop()
-            raise
+    except BaseException:
+        _leave(entry)
+        raise
 
 
-def pop(accountant: Any) -> None:
-    """Undo one `push`."""
+def pop(accountant: Any, *error: object, entry: Any = None) -> None:
+    """Undo one `push`, whatever interrupts it: nothing less, and nothing more."""
+    try:
+        with _lock:
+            entry = _entry_of(accountant)
+            _leave(entry)
+    except BaseException:
+        _leave(entry or _entry_of(accountant))
+        raise
+
+
+def _entry_of(accountant: Any) -> Any:
+    """The last entry of an accountant that is active; None of another one."""
+    return next((entry for entry in reversed(_stack) if entry[0] is accountant), None)
+
+
+def _leave(entry: Any) -> None:
+    """Take an entry away, and no other one if that was done before."""
     with _lock:
-        for index in range(len(_stack) - 1, -1, -1):
-            if _stack[index] is accountant:
-                del _stack[index]
-                _announce_active()
-                return
+        _stack[:] = [other for other in _stack if other is not entry]
+        _announce_active()
 
 
 def _announce_active() -> None:
@@ -409,6 +425,6 @@ def stacked() -> dict[Key, Any]:
     """The active accountants of this process by their keys, the innermost first."""
     found: dict[Key, Any] = {}
     with _lock:
-        for accountant in reversed(_stack):
+        for (accountant,) in reversed(_stack):
             found.setdefault(accountant._key, accountant)
     return found

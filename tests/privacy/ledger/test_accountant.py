@@ -1,16 +1,21 @@
 """Accountants: refusal before anything is recorded, nesting, parts, threads, pickles."""
 
 import copy
+import json
+import os
 import pickle
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from registry.interrupts import interrupted_at, moments
 from sklearn.base import clone
 
 from skpriv.exceptions import BudgetExceeded
 from skpriv.privacy import Budget, BudgetAccountant, Cost, charge, parallel_part
+from skpriv.privacy._ledger import _context
 from skpriv.privacy._ledger._accountant import activated, capture
 
 HALF, ONE = Cost.from_epsilon(0.5), Cost.from_epsilon(1.0)
@@ -32,6 +37,60 @@ def test_charges_only_inside_the_block():
     assert entered is accountant
     assert names(accountant) == ["inside"]
     assert accountant.spent == accountant.remaining == Budget(0.5)
+
+
+CONTEXT = ("privacy/_ledger/_context.py",)
+
+
+def entered():
+    """How often accountants of this process are entered, and what descendants are told of them."""
+    name = f"{_context.identity(os.getpid())}.json"
+    files = [folder / name for folder in _context.folders() if (folder / name).exists()]
+    return len(_context._stack), sum(len(json.loads(file.read_text())) for file in files)
+
+
+@pytest.fixture
+def own_lock(monkeypatch):
+    """A lock that no later test waits for: at a line of tracing, `with` may not give it back."""
+    monkeypatch.setattr(_context, "_lock", threading.RLock())
+
+
+# An interrupt may leave a file open, which is closed as its object ends.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("own_lock")
+@pytest.mark.parametrize("outer", [0, 1])
+def test_a_block_that_is_interrupted_as_it_ends_has_ended(outer):
+    """Once, and not one more that is around it; an interrupt in its first line comes before it."""
+    accountant = BudgetAccountant(1.0)
+    for _ in range(outer):
+        accountant.__enter__()
+    accountant.__enter__()
+    others = moments(accountant.__exit__, CONTEXT)[1:]
+    assert len(others) > 5
+    for moment in others:
+        accountant.__enter__()
+        assert interrupted_at(accountant.__exit__, CONTEXT, moment)
+        assert entered() == (outer, outer)
+    for _ in range(outer):
+        accountant.__exit__()
+
+
+# An interrupt may leave a file open, which is closed as its object ends.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("own_lock")
+@pytest.mark.parametrize("outer", [0, 1])
+def test_a_block_that_is_interrupted_as_it_begins_has_not_begun(outer):
+    accountant = BudgetAccountant(1.0)
+    for _ in range(outer):
+        accountant.__enter__()
+    every = moments(accountant.__enter__, CONTEXT)
+    accountant.__exit__()
+    assert len(every) > 5
+    for moment in every:
+        assert interrupted_at(accountant.__enter__, CONTEXT, moment)
+        assert entered() == (outer, outer)
+    for _ in range(outer):
+        accountant.__exit__()
 
 
 def test_refusal_names_what_was_asked_what_remains_and_the_remedy():
