@@ -10,13 +10,14 @@ import numpy as np
 from scipy import special
 
 from ... import _wire
-from ..._linalg import BLOCK_ENTRIES, FLOAT_STEP, blocks_of, quadratic_forms, vech
+from ..._linalg import BLOCK_ENTRIES, blocks_of, quadratic_forms, vech
 from ..._stored import frozen, frozen_object, stored
 from ..._wire import draw_ranks
 
 if TYPE_CHECKING:
     from ..._contracts import Array
 
+UNIFORM_STEPS = 2**53  # of a uniform number between 0 and 1, of which NumPy draws 53 bits
 TYPICAL_NORM = 0.5  # public norm of theta* for which a code is chosen, by the noise b - A theta*
 
 
@@ -62,29 +63,38 @@ class Codebook:
 
     @property
     def probability(self) -> float:
-        """Probability P of the m nearest together."""
-        near, far = _wire.index_weights(self.epsilon)
-        inside = self.nearest * near
-        return inside / (inside + (self.count - self.nearest) * far)
+        """Probability P of the m nearest together, rounded down to whole steps of 2^-53.
+
+        Uniform numbers of NumPy have such steps, so that a simulated report has exactly this P, and
+        the others are never less likely than they may be. From an epsilon of 36 on, where 1 - P has
+        few steps, the nearest double is too large by .19 of an epsilon, and more.
+        """
+        inside, _, whole = self._weights
+        return (inside * UNIFORM_STEPS // whole) / UNIFORM_STEPS
 
     @property
     def gain(self) -> float:
         """(P - q) / (1 - q), q = m / K: the part of the m nearest beyond a uniform direction."""
+        inside, alike, whole = self._weights
+        return (inside - alike) / whole
+
+    @property
+    def _weights(self) -> tuple[int, int, int]:
+        """Weights of the m nearest, of as many others, and of all: integers of any length."""
         near, far = _wire.index_weights(self.epsilon)
-        inside = self.nearest * near
-        outside = (self.count - self.nearest) * far
-        return self.nearest * (near - far) / (inside + outside)
+        m = int(self.nearest)
+        return m * near, m * far, m * near + (int(self.count) - m) * far
 
     @property
     def log_ratio(self) -> float:
         """Largest log ratio of the probabilities of one report: log(a / b), at most epsilon.
 
         These belong to the weights that are drawn by, and to the law of a simulated report: the
-        larger one. If P is rounded to one, the weights decide.
+        larger one.
         """
         near, far = _wire.index_weights(self.epsilon)
         others = self.count - self.nearest
-        odds = self.probability / max(1.0 - self.probability, FLOAT_STEP) * others / self.nearest
+        odds = self.probability / (1.0 - self.probability) * others / self.nearest
         return max(log(near) - log(far), log(odds))
 
     def density(self, t: float) -> "Array":

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..._linalg import FLOAT_STEP
 from ..._stored import frozen, stored
 from ..._wire import draw_ranks
 from .._accounting._cost import Cost
@@ -384,7 +383,7 @@ class ResponseNoise(ReportNoise):
     @property
     def log_ratio(self) -> float:
         """Largest log ratio of the probabilities of one report: of the weights, or of P."""
-        return max(self._code.log_ratio, log(self.truth) - log(max(1.0 - self.truth, FLOAT_STEP)))
+        return max(self._code.log_ratio, log(self.truth / (1.0 - self.truth)))
 
     @property
     def scale(self) -> float:  # type: ignore[override]

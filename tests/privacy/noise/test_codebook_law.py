@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from functools import cache
-from math import inf, log, sqrt
+from math import inf, sqrt
 
 import numpy as np
 import pytest
@@ -268,13 +268,14 @@ def test_the_order_of_shuffled_reports_follows_from_them_alone():
         assert (LiftedReports(mixed, CODES[0]).unordered().directions == sent).all()
 
 
-def test_the_ratio_of_a_report_is_that_of_the_simulated_law_where_it_is_larger():
-    """P is a double, so that 1 - P, and with it the ratio, is rounded."""
-    for epsilon, count, nearest in ((36.0, 64, 21), (40.0, 64, 1), (1.0, 64, 21)):
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0, 36.0, 36.9, 40.0, 64.0, 200.0])
+def test_a_simulated_report_costs_no_more_than_its_weights(epsilon):
+    """P is a double of so few steps that 1 - P would be rounded by up to .19 of an epsilon."""
+    for count, nearest in ((2, 1), (64, 21), (64, 1), (1024, 300)):
         code = Codebook(size=3, epsilon=epsilon, count=count, nearest=nearest)
         near, far = index_weights(epsilon)
         P = Fraction(code.probability)
-        simulated = P / (1 - P) * (count - nearest) / nearest
-        larger = max(float(simulated), near / far)
-        assert code.log_ratio == pytest.approx(log(larger), rel=1e-12)
-    assert Codebook(size=3, epsilon=40.0, count=64, nearest=1).log_ratio > 40.18
+        exact = Fraction(nearest * near, nearest * near + (count - nearest) * far)
+        assert (2**53 * P).denominator == 1 and 0 <= exact - P < Fraction(1, 2**53)
+        assert P / (1 - P) * (count - nearest) / nearest <= Fraction(near, far)
+        assert code.log_ratio <= epsilon * (1.0 + 1e-14)
