@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._linalg import norm_of, unwarned
+from .._linalg import lengths_of, norm_of, unwarned
 from .._stored import frozen
 from ..privacy import (
     LARGEST_EPSILON, Answer, Budget, Cost, ExactStream, FactorStream, GaussianNoise, GumbelNoise,
@@ -168,7 +168,7 @@ def stream_cost(stream: Stream, changes: np.ndarray, budget: Budget) -> Cost:
     noise = stream.noise
     flat = changes.reshape(len(changes), -1)
     if isinstance(stream, ShuffleStream):
-        sizes = np.linalg.norm(flat, axis=1) / noise.scale
+        sizes = lengths_of(flat) / noise.scale
         costs = [
             shuffled_cost(mu, stream.batch, budget, flat.shape[1]) for mu in sizes[sizes > 0.0]
         ]
@@ -239,7 +239,8 @@ class Replay:
         if self.claim.epsilon == inf:
             lines = [f"nothing is claimed, so that nothing can fail: {cost}; pass claim= a Budget"]
         else:
-            verdict = "holds" if self.holds else "FAILS"
+            held = "holds" if self.answers else "no answer was given, so that none was tested"
+            verdict = held if self.holds else "FAILS"
             lines = [f"{verdict}: {cost}, of a claim of {self.claim.epsilon:.4g}"]
         lines += [f"  {name}: {epsilon:.4g}" for name, epsilon in self.answers]
         return "\n".join(lines + [f"  differs: {text}" for text in self.differences])

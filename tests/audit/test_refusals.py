@@ -8,6 +8,7 @@ from registry.estimators import ESTIMATORS, ssp
 
 from skpriv.audit import lower_bound, replay
 from skpriv.linear_model import SSPRegressor
+from skpriv.model_selection import PrivateSearchCV
 
 WRONG = [np.nan, -np.inf, "text", None, 1j, [1.0]]
 
@@ -37,6 +38,21 @@ def test_no_wrong_value_differs_from_another(privacy, value, records):
     for place in ("X", "y"):
         found = replay(make, poisoned(clean, place, np.nan), poisoned(clean, place, value))
         assert found.differences == [], str(found)
+
+
+@pytest.mark.parametrize("place", ["X", "y"])
+def test_a_search_that_is_refused_was_charged_as_any_other(place, records):
+    """Its steps end earlier, which were paid for with the whole."""
+
+    def make():
+        grid = {"alpha": [0.1, 1.0]}
+        return PrivateSearchCV(ssp(), grid, epsilon=1.0, delta=1e-6, random_state=0)
+
+    clean = tuple(part.astype(object) for part in records(n=40)[1])
+    wrong = poisoned(clean, place, np.nan)
+    for pair in ((wrong, clean), (clean, wrong)):
+        found = replay(make, *pair)
+        assert found.holds and found.differences == [], str(found)
 
 
 def test_makers_that_make_nothing_are_told_so():

@@ -269,3 +269,11 @@ def test_a_pipeline_claims_what_its_last_step_does():
     other = np.append(1.0, y[1:])
     found = replay(lambda: make_pipeline(None, ssp()), (X, y), (X, other))
     assert found.claim == Budget(1.0, 1e-6) and found.holds
+
+
+def test_a_replay_of_no_answer_says_that_none_was_tested(rounds):
+    """A shuffler sends nothing on before its first batch is full."""
+    D, D_prime = (tuple(part[:20] for part in both) for both in rounds(place=0))
+    found = replay(lambda: LinUCB(privacy="shuffle", random_state=0), D, D_prime)
+    assert found.answers == [] and "no answer was given, so that none was tested" in str(found)
+    assert "holds" not in str(found)
