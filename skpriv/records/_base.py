@@ -179,10 +179,15 @@ def _even(count: int, longest: int) -> int:
 
 
 def added(shape: tuple[int, ...], terms: Iterable[np.ndarray]) -> CompensatedSum:
-    """Sum of arrays with its correction, in silence: a warning would tell of a value."""
+    """Sum of arrays with its correction, in silence: a warning would tell of a value.
+
+    One number is not added to all of several coordinates: the sensitivity would not be that.
+    """
     total = CompensatedSum(shape)
     with unwarned():
         for term in terms:
+            if np.shape(term) != tuple(shape):
+                raise ValueError(f"a sum of shape {shape} has terms of shape {np.shape(term)}.")
             total.add(term)
     return total
 

@@ -11,7 +11,7 @@ from skpriv import Budget
 from skpriv._estimation._public_maps import RecordMap
 from skpriv.exceptions import InvalidValues
 from skpriv.linear_model._gradients._niht import Iterate, ScoresQuery
-from skpriv.privacy import Piece, Query, open_session
+from skpriv.privacy import Piece, Query, open_session, open_stream
 from skpriv.records import (
     INVALID_VALUES, ArrayRows, _base as _records, canonical, floats, public_shape,
 )  # fmt: skip
@@ -262,3 +262,21 @@ def test_a_number_with_an_imaginary_part_is_none(kind):
     cells = np.array([1.0 + 0.0j, 1.0 + 1e-30j, 2.0 + np.nan * 1j], dtype=kind)
     np.testing.assert_array_equal(floats(cells), [1.0, np.nan, np.nan])
     np.testing.assert_array_equal(floats(list(cells)), [1.0, np.nan, np.nan])
+
+
+@pytest.mark.parametrize("found", [1.0, np.ones(2), np.ones((3, 1)), np.ones((1, 3))])
+def test_a_sum_has_the_shape_that_its_sensitivity_is_about(found):
+    """One number would be added to three coordinates, and move all of them."""
+
+    class Wrong(Query):
+        name, shape, sensitivity = "wrong", (3,), 1.0
+
+        def sum(self, X, y):
+            return found
+
+    X = np.zeros((5, 2))
+    session = open_session("central", X, X[:, 0], Budget(1.0, 1e-6), 0)
+    stream = open_stream("central", Wrong(), Budget(1.0, 1e-6), 3, 0)
+    for ask in (lambda: session.sum(Wrong(), 0.5), lambda: stream.push(X, X[:, 0])):
+        with pytest.raises(ValueError, match=r"shape \(3,\) has terms of shape"):
+            ask()
