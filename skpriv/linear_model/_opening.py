@@ -180,8 +180,8 @@ def public_guess(model: "FitsBySteps", maps: RecordMap) -> "tuple[Array, Array] 
         name = repr(names[column]) if names else f"column {column}"
         raise ValueError(
             f"usual_X of {name} is ({low[column]:.16g}, {high[column]:.16g}), which is not inside "
-            f"of the public range by {'data_norm' if largest else 'bounds_X'}: give it in the same "
-            "units."
+            f"of the public range ({bounds[column, 0]:.16g}, {bounds[column, 1]:.16g}) by "
+            f"{'data_norm' if largest else 'bounds_X'}: give it in the same units."
         )
     mean, variance = row_map.half_range_moments(low, high)
     variance = np.where(not_known, inf, variance**BELIEVED)

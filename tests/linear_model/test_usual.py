@@ -119,7 +119,10 @@ def test_forms_of_a_guess_are_the_same_guess():
     ("usual", "words"),
     [
         ((2.0, 1.0), "low < high"),
-        ((-2.0, 0.5), "not inside of the public range"),
+        (
+            (-2.0, 0.5),
+            r"\(-2, 0.5\), which is not inside of the public range \(-1, 1\) by bounds_X",
+        ),
         ([(0.0, 1.0)] * 2, "has shape"),
         ("wide", "pairs"),
         ({"age": (0.0, 1.0)}, "no columns of X"),

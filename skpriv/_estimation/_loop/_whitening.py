@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import lapack
 
-from ..._linalg import norm_of, quadratic_forms, trace_of
+from ..._linalg import norm_of, quadratic_forms, row_norms, trace_of
 from ...records import in_threads
 from .._moments import PRIOR_VARIANCES, SAMPLING
 from ._rows import SQUARES, MarginsQuery, Whitened, WhiteningQuery
@@ -556,4 +556,6 @@ def with_least_mass(gram: np.ndarray, turn: np.ndarray, guarded: bool | np.ndarr
 
 def _lengthened(W: np.ndarray) -> "Array":
     """W, made longer if no row can reach the length 1, so that still no row is shortened."""
+    if row_norms(W).max() >= 1.0:  # the operator norm is at least that, and costs more to compute
+        return W
     return W / min(1.0, norm_of(W, 2))
