@@ -174,6 +174,11 @@ def norm_of(values: np.ndarray | Sequence[float], order: Any = None) -> float:
     return float(np.linalg.norm(values, order))
 
 
+def lengths_of(rows: np.ndarray) -> "Array":
+    """Euclidean norms of the rows, of numbers whose squares neither overflow nor underflow."""
+    return np.linalg.norm(rows, axis=1)
+
+
 def trace_of(matrix: Any) -> float:
     """Trace of a matrix."""
     return float(np.trace(matrix))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._linalg import quadratic_forms, trace_of
+from .._linalg import lengths_of, quadratic_forms, trace_of
 from .._stored import frozen_object
 from ._levels import USUAL_QUANTILE
 
@@ -118,7 +118,7 @@ def behind(functions: np.ndarray, matrix: np.ndarray) -> "Array":
     """
     found = np.linalg.lstsq(matrix, functions.T, rcond=None)[0]
     missed = np.linalg.norm(matrix @ found - functions.T, axis=0)
-    return found.T[missed <= ROUNDED_LENGTH * np.linalg.norm(functions, axis=1)]
+    return found.T[missed <= ROUNDED_LENGTH * lengths_of(functions)]
 
 
 @frozen_object
@@ -180,7 +180,7 @@ class Cells:
     @cached_property
     def long(self) -> "Array":
         """Length of the part of psi along each direction, in the rows of its cell."""
-        return 1.0 / np.linalg.norm(self.directions, axis=1)
+        return 1.0 / lengths_of(self.directions)
 
     @cached_property
     def unit(self) -> "Array":
@@ -211,8 +211,8 @@ class Cells:
 
     def _has_constant(self, empty: list[int]) -> bool:
         _, across = split(self.unit[empty], self.directions.shape[1])
-        lengths = np.linalg.norm(self.constants, axis=1)
-        rest = np.linalg.norm(self.constants @ across, axis=1)
+        lengths = lengths_of(self.constants)
+        rest = lengths_of(self.constants @ across)
         return bool((rest <= ROUNDED_LENGTH * lengths).any())
 
 
@@ -247,7 +247,7 @@ def estimable_weights(
     -------
     ndarray of shape (n_sums, n_points)
     """
-    lengths = np.maximum(np.linalg.norm(points, axis=1), 1e-300)
+    lengths = np.maximum(lengths_of(points), 1e-300)
     unit = points / lengths[:, None]
     left, values, _ = np.linalg.svd(unit @ held, full_matrices=True)
     across = left[:, int((values > ROUNDED_LENGTH).sum()) :].T

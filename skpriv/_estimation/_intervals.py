@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import optimize, special, stats
 
-from .._linalg import FLOAT_STEP, ROUNDED, blocks_of, norm_of, quadratic_forms, trace_of
+from .._linalg import FLOAT_STEP, ROUNDED, blocks_of, lengths_of, norm_of, quadratic_forms, trace_of
 from ._levels import USUAL_QUANTILE, one_sided_quantile, two_sided_quantile
 
 if TYPE_CHECKING:
@@ -483,7 +483,7 @@ def _best_on_path(
     half = np.empty(len(points))
     for rows in blocks_of(len(points), 2 * points.shape[1]):
         X = points[rows]
-        best_half = half_width(np.zeros_like(X), np.zeros(len(X)), np.linalg.norm(X, axis=1))
+        best_half = half_width(np.zeros_like(X), np.zeros(len(X)), lengths_of(X))
         best_centre = np.zeros(len(X))
         rotated = X @ right.T
         for penalty in scale * TIKHONOV_PATH:
@@ -492,7 +492,7 @@ def _best_on_path(
             )
             V = (rotated * filtered) @ left.T
             squares = quadratic_forms(V)
-            bias = np.linalg.norm(V @ equations.design - X, axis=1)
+            bias = lengths_of(V @ equations.design - X)
             width = half_width(V, squares, bias)
             better = width < best_half
             best_half[better] = width[better]

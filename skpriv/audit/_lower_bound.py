@@ -400,12 +400,11 @@ def _size(direction: np.ndarray, values: np.ndarray) -> "Array":
     return np.abs(values @ direction)
 
 
-def _limits(count: Any, n: int, failure: float) -> "tuple[Array, Array]":
-    """One-sided limits of Clopper and Pearson: below and above."""
-    count = np.asarray(count, dtype=float)
-    low = stats.beta.ppf(failure, np.maximum(count, 1e-9), n - count + 1.0)
-    high = stats.beta.isf(failure, count + 1.0, np.maximum(n - count, 1e-9))
-    return np.where(count > 0.0, low, 0.0), np.where(count < n, high, 1.0)
+def _rates(right: Any, wrong: Any, n: int, failure: float) -> "tuple[Array, Array]":
+    """One-sided limits of Clopper and Pearson: below the rate of one count, above the other's."""
+    low = stats.beta.ppf(failure, np.maximum(right, 1e-9), n - right + 1.0)
+    high = stats.beta.isf(failure, wrong + 1.0, np.maximum(n - wrong, 1e-9))
+    return np.where(right > 0.0, low, 0.0), np.where(wrong < n, high, 1.0)
 
 
 def _epsilon(right: Any, wrong: Any, n: int, delta: float, failure: float) -> "Array":
@@ -414,16 +413,14 @@ def _epsilon(right: Any, wrong: Any, n: int, delta: float, failure: float) -> "A
     Two limits are used, each of which fails with probability ``failure``: those of the complement
     are the same two.
     """
-    right_low = _limits(right, n, failure)[0]
-    wrong_high = _limits(wrong, n, failure)[1]
+    right_low, wrong_high = _rates(right, wrong, n, failure)
     pairs = ((right_low, wrong_high), (1.0 - wrong_high, 1.0 - right_low))
     logs = [np.log(np.maximum((low - delta) / high, 1e-300)) for low, high in pairs]
     return np.maximum(0.0, np.maximum(*logs))
 
 
 def _mu(right: int, wrong: int, n: int, failure: float) -> float:
-    low = _limits(right, n, failure)[0]
-    high = _limits(wrong, n, failure)[1]
+    low, high = _rates(right, wrong, n, failure)
     if low <= 0.0 or high >= 1.0:
         return 0.0
     return max(0.0, float(stats.norm.ppf(low) - stats.norm.ppf(high)))

@@ -120,15 +120,17 @@ def simulate(
     )
     results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
     runs = list(progress(results, n_runs, "simulate", unit="runs", enabled=verbose > 0))
-    of_policies = list(zip(*runs, strict=True))
-    totals = np.array([[run[0] for run in policy] for policy in of_policies])
+    totals, reports, seconds = (
+        [[run[place] for run in policy] for policy in zip(*runs, strict=True)] for place in range(3)
+    )
+    regret, rewards = np.moveaxis(np.array(totals), 2, 0)
     return SimulationResult(
-        regret_=totals[:, :, 0],
-        rewards=totals[:, :, 1],
+        regret_=regret,
+        rewards=rewards,
         rounds=rounds,
         names=list(named),
-        privacy_reports=[[run[1] for run in policy] for policy in of_policies],
-        seconds=np.array([[run[2] for run in policy] for policy in of_policies]),
+        privacy_reports=reports,
+        seconds=np.array(seconds),
     )
 
 

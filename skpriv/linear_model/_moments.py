@@ -31,7 +31,7 @@ from .._estimation._moments import (
 from .._estimation._released import Released
 from .._estimation._reports import moments_query
 from .._estimation._oracle import PoolsFits
-from .._linalg import norm_of, one_blas_thread, psd_part, trace_of
+from .._linalg import lengths_of, norm_of, one_blas_thread, psd_part, trace_of
 from .._parameters import Channel, DataNorm, Estimand, Positive, attribute, parameters
 from .._stored import frozen_object, stored
 from ._estimator import FitsPersons
@@ -374,7 +374,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         bound = self._released.theta_bound
         limit = np.ones(len(X))  # |phi'theta*| is at most both bounds, whatever the noise
         if bound is not None:
-            limit = np.minimum(1.0, bound * np.linalg.norm(self._scaling.features(X), axis=1))
+            limit = np.minimum(1.0, bound * lengths_of(self._scaling.features(X)))
         return *super()._centred(X, confidence_level, method), limit
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from .._estimation._levels import usual_moments
-from .._linalg import FLOAT_STEP
+from .._linalg import FLOAT_STEP, lengths_of
 from .._stored import frozen, stored
 from ..records import (
     READ_AS_NUMBERS,
@@ -866,7 +866,7 @@ class Categorical(_Listed):
             Cells in the units of the table.
         """
         values = np.array(self.levels, dtype=object)[np.argmax(block @ self._corners.T, axis=1)]
-        absent = np.linalg.norm(block, axis=1) < 0.5
+        absent = lengths_of(block) < 0.5
         absent |= (values == MISSING) & self.has_indicator
         return [None if no else value for value, no in zip(values, absent, strict=True)]
 

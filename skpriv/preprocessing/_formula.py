@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimation._cells import placed
-from .._linalg import FLOAT_STEP, unwarned
+from .._linalg import FLOAT_STEP, lengths_of, unwarned
 from .._parameters import attribute, parameters
 from .._stored import frozen, stored
 from ..records import present_names, same_names
@@ -173,7 +173,7 @@ class FormulaEncoder(SchemaEncoder):
     def _short(self, read: dict[str, Any]) -> "Array":
         """Rows of norm at most 1: between two points of the grid one may be a little longer."""
         rows = self._rows(read)
-        return rows / np.maximum(self._norm, np.linalg.norm(rows, axis=1))[:, None]
+        return rows / np.maximum(self._norm, lengths_of(rows))[:, None]
 
     def _rows(self, read: dict[str, Any]) -> "Array":
         """Rows, but for the norm, of what was read: values, and whether they are missing."""
@@ -634,6 +634,6 @@ def _orthogonal(
             "ranges of the schema: take it out of the formula."
         )
     white = np.linalg.inv(triangle).T
-    white /= np.linalg.norm(rest @ white.T, axis=1).max()
+    white /= lengths_of(rest @ white.T).max()
     below = -(white @ line.T) / scale
     return below[:, 1:], white / size, below[:, 0]

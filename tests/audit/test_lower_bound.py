@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from skpriv.audit import _lower_bound, lower_bound, worst_pairs
-from skpriv.audit._lower_bound import _epsilon, _limits, released_ratio
+from skpriv.audit._lower_bound import _epsilon, _rates, released_ratio
 from skpriv.audit._runs import fit
 from skpriv.bandits import LinUCB
 from skpriv.privacy import Budget
@@ -36,7 +36,7 @@ class NoisyMean(RegressorMixin, BaseEstimator):
 
 
 def test_limits_are_those_of_clopper_and_pearson():
-    low, high = _limits(np.array([0, 3, 10]), 10, 0.05)
+    low, high = _rates(*[np.array([0, 3, 10])] * 2, 10, 0.05)
     assert low[0] == 0.0 and high[2] == 1.0
     assert stats.binom.sf(2, 10, low[1]) == pytest.approx(0.05, rel=1e-9)
     assert stats.binom.cdf(3, 10, high[1]) == pytest.approx(0.05, rel=1e-9)

@@ -8,7 +8,7 @@ from math import hypot, log, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from ..._linalg import RELATIVE_ZERO, quadratic_forms, trace_of
+from ..._linalg import RELATIVE_ZERO, lengths_of, quadratic_forms, trace_of
 from .._intervals import (
     RANGE,
     SHARPENINGS,
@@ -80,7 +80,7 @@ def certified_by_step(
     dual = points @ inverse
     half = _main(last, dual, _variance(last, dual, moved, failure), failure)
     noise = norm_quantile(1.0, 0.5, len(values), failure.design) * last.gram_scale  # |N_L d| / |d|
-    half += np.linalg.norm(dual, axis=1) * noise * moved
+    half += lengths_of(dual) * noise * moved
     return points @ (last.point + step), half
 
 
@@ -174,7 +174,7 @@ def _main(
     """The main part at each point: sampling, what is cut, and the noise of the moment."""
     t, q = main_region(0.5 * failure.main)
     lost = 1.0 + last.fall
-    lengths = np.linalg.norm(dual, axis=1)
+    lengths = lengths_of(dual)
     gaussian = q**2 * (last.moment_scale**2 + (lost * last.excess_scale) ** 2)
     main = np.sqrt(2.0 * t * variance / last.n + gaussian * lengths**2)
     return main + (RANGE / last.n * t / 3.0 + lost * last.excess) * lengths

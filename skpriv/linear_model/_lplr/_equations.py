@@ -20,7 +20,7 @@ from scipy import linalg
 from ..._estimation._intervals import event, shared
 from ..._estimation._moments import INTERCEPT_PRIOR, SAMPLING, normal_posterior
 from ..._estimation._released import Released
-from ..._linalg import RELATIVE_ZERO, blocks_of, quadratic_forms
+from ..._linalg import RELATIVE_ZERO, blocks_of, lengths_of, quadratic_forms
 from ..._stored import frozen_object
 from ._tree import NOISE_WEIGHTS, GaussianLaw, ReportLaw
 
@@ -140,7 +140,7 @@ class TreeFit(Released):
         high = np.empty(len(phi))
         for chunk in blocks_of(len(phi), 2 * phi.shape[1]):
             X = phi[chunk]
-            norms = self.theta_bound * np.linalg.norm(X, axis=1)
+            norms = self.theta_bound * lengths_of(X)
             low[chunk] = -norms
             high[chunk] = norms
             for node in bins:
@@ -200,7 +200,7 @@ def _along_chain(
         centre += step.factor * (W @ step.target)
         half += bounds[step.path](W)
         child = step
-    return centre, half + theta_bound * np.linalg.norm(rest, axis=1)
+    return centre, half + theta_bound * lengths_of(rest)
 
 
 def _filter(node: "Bin", penalty: float) -> "Array":

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..._estimation._intervals import split_failure
 from ..._estimation._released import Released
+from ..._linalg import lengths_of
 from ..._stored import frozen_object, stored
 from ...privacy import ROUNDING
 from ._equations import TARGETS_WEIGHTS
@@ -63,11 +64,7 @@ class ErrorQuery(LevelQuery):
 
     cap: float = 1.0
     width = None
-
-    @property
-    def name(self) -> str:
-        """Its name in the privacy report."""
-        return f"level {self.level}, errors of {len(self.bins)} bins"
+    asked = "errors of "
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -204,7 +201,7 @@ class PaperIntervals(Released):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Intersection over the levels of each path; all hold on one event, for all x at once."""
         widths = self.half_widths(confidence_level)
-        norms = self.theta_bound * np.linalg.norm(phi, axis=1)
+        norms = self.theta_bound * lengths_of(phi)
         low = -norms
         high = norms
         for node, rows in self.tree.locate(phi):
@@ -213,7 +210,7 @@ class PaperIntervals(Released):
             eta = np.zeros(len(rows))
             for step in path:
                 eta += abs(X @ step.directions[:, 0]) * widths[step.path]
-                rest = np.linalg.norm(X @ step.directions[:, 1:], axis=1)
+                rest = lengths_of(X @ step.directions[:, 1:])
                 centre = X @ step.total
                 half = eta + self.theta_bound * rest
                 low[rows] = np.maximum(low[rows], centre - half)

@@ -16,7 +16,7 @@ from typing import Any, TYPE_CHECKING
 import numpy as np
 
 from ..._estimation._intervals import norm_quantile, operator_quantile
-from ..._linalg import SQRT2, quadratic_forms, unvech, vech, vech_size
+from ..._linalg import SQRT2, lengths_of, quadratic_forms, unvech, vech, vech_size
 from ..._stored import frozen, frozen_object, stored
 from ...privacy import ROUNDING, CodebookBlocksNoise, Query, hadamard_entries
 
@@ -315,7 +315,7 @@ class PartitionTree:
         rows: np.ndarray,
         parent: Bin | None,
     ) -> Iterator[tuple[Bin, np.ndarray]]:
-        norms = np.linalg.norm(phi[rows] @ basis, axis=1)
+        norms = lengths_of(phi[rows] @ basis)
         # k = max{k <= M : norm <= gamma^-k}, by comparisons, so that factor * norm <= 1
         limits = float(self.gamma) ** -np.arange(self.n_scales, 0, -1)
         exponents = self.n_scales - np.searchsorted(limits, norms, side="left")
@@ -363,6 +363,7 @@ class LevelQuery(Query):
     bins: tuple[Any, ...]
     crossed: bool
     level: int = 1
+    asked = ""  # words of its name
 
     @cached_property
     def slots(self) -> dict[tuple[int, ...], int]:
@@ -372,7 +373,7 @@ class LevelQuery(Query):
     @property
     def name(self) -> str:
         """Its name in the privacy report."""
-        return f"level {self.level}, {len(self.bins)} bins"
+        return f"level {self.level}, {self.asked}{len(self.bins)} bins"
 
     @property
     def joint_length(self) -> Any:

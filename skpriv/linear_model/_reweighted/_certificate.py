@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 
 from ..._estimation._intervals import event, operator_quantile, split_failure
-from ..._linalg import norm_of, psd_part
+from ..._linalg import lengths_of, norm_of, psd_part
 from ..._stored import frozen_object, stored
 from typing import TYPE_CHECKING
 
@@ -79,7 +79,7 @@ class GradientCertificate:
         residual, slack = self._events(1.0 - confidence_level)
         reach = radius + norm_of(self.theta)
         slopes = self.link.slope_bounds(max(radius, norm_of(self.theta)))
-        trivial = radius * np.linalg.norm(points, axis=1)
+        trivial = radius * lengths_of(points)
         centre = np.zeros(len(points))
         half = trivial
         for ridge in RIDGES:
@@ -133,7 +133,7 @@ class GradientCertificate:
         below = root @ (self.mean_phi + (ridge - slack) * np.eye(p)) @ root
         size = norm_of(self.gradient) + residual + slopes[0] * ridge * reach
         radius = size / (slopes[0] * np.linalg.eigvalsh(below)[0])
-        return points @ self.theta, np.linalg.norm(points @ self.U, axis=1) * radius
+        return points @ self.theta, lengths_of(points @ self.U) * radius
 
     def _about_step(
         self,

@@ -108,7 +108,7 @@ class SessionPart:
 
         Shares of parts of a part add up.
         """
-        share, records = self._for_session(query, share, spend=True, subset=subset)
+        share, records = self._for_session(share, subset, query)
         return self._session.sum(query, share, records)
 
     def piece(self, fraction: float) -> Piece | None:
@@ -117,26 +117,26 @@ class SessionPart:
 
     def top(self, query: Any, k: int, share: float) -> np.ndarray:
         """Indices of the k largest coordinates of a bounded sum; see Session."""
-        share, records = self._for_session(query, share, spend=True)
+        share, records = self._for_session(share, None, query)
         return self._session.top(query, k, share, records)
 
     def release(self, procedure: Any, share: float) -> "Answer":
         """Noisy output of a procedure on the records; see Session."""
-        share, records = self._for_session(procedure, share, spend=True)
+        share, records = self._for_session(share, None, procedure)
         return self._session.release(procedure, share, records)
 
     def noise(self, query: Any, share: float, subset: Any = None) -> Any:
         """Law of the noise that the answer to a query would have for this share (public)."""
-        share, records = self._for_session(query, share, spend=False, subset=subset)
+        share, records = self._for_session(share, subset)
         return self._session.noise(query, share, records)
 
     def records(self, share: float, subset: Any = None) -> float:
         """Public number of records that the answer to a query for this share would sum over."""
-        share, records = self._for_session(None, share, spend=False, subset=subset)
+        share, records = self._for_session(share, subset)
         return self._session.records(share, records) if len(records) else 0
 
-    def _for_session(self, query: Any, share: float, spend: bool, subset: Any = None) -> Any:
-        """Share and records with which the whole session is asked."""
+    def _for_session(self, share: float, subset: Any, asked: Any = None) -> Any:
+        """Share and records with which the whole session is asked; a question spends the share."""
         if subset is not None and self._session.capabilities.reports:
             raise PrivacyError("users of a part of a session answer once: ask all of the part.")
         everybody = Piece(self._place, self._place + self.n)
@@ -144,8 +144,8 @@ class SessionPart:
             raise PrivacyError("a part of a session is asked about pieces of it: see its piece().")
         start = self.used
         stop = start + share
-        if spend:
-            self.used = stop = check_share(query, share, start)
+        if asked is not None:
+            self.used = stop = check_share(asked, share, start)
         if not self._session.capabilities.reports:
             return share, everybody if subset is None else subset
         return 1.0, Piece(*(self._place + self._position(share) for share in (start, stop)))
