@@ -121,7 +121,7 @@ def test_forms_of_a_guess_are_the_same_guess():
         ((2.0, 1.0), "low < high"),
         (
             (-2.0, 0.5),
-            r"\(-2, 0.5\), which is not inside of the public range \(-1, 1\) by bounds_X",
+            r"\(-2, 0.5\),.* public range \(-1, 1\) by bounds_X",
         ),
         ([(0.0, 1.0)] * 2, "has shape"),
         ("wide", "pairs"),

@@ -64,7 +64,7 @@ class ErrorQuery(LevelQuery):
 
     cap: float = 1.0
     width = None
-    asked = "errors of "
+    name_prefix = "errors of "
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -363,7 +363,7 @@ class LevelQuery(Query):
     bins: tuple[Any, ...]
     crossed: bool
     level: int = 1
-    asked = ""  # words of its name
+    name_prefix = ""
 
     @cached_property
     def slots(self) -> dict[tuple[int, ...], int]:
@@ -373,7 +373,7 @@ class LevelQuery(Query):
     @property
     def name(self) -> str:
         """Its name in the privacy report."""
-        return f"level {self.level}, {self.asked}{len(self.bins)} bins"
+        return f"level {self.level}, {self.name_prefix}{len(self.bins)} bins"
 
     @property
     def joint_length(self) -> Any:

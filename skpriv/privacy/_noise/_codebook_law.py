@@ -69,14 +69,14 @@ class Codebook:
         the others are never less likely than they may be. From an epsilon of 36 on, where 1 - P has
         few steps, the nearest double is too large by .19 of an epsilon, and more.
         """
-        inside, _, whole = self._weights
-        return (inside * UNIFORM_STEPS // whole) / UNIFORM_STEPS
+        inside, _, all_weights = self._weights
+        return (inside * UNIFORM_STEPS // all_weights) / UNIFORM_STEPS
 
     @property
     def gain(self) -> float:
         """(P - q) / (1 - q), q = m / K: the part of the m nearest beyond a uniform direction."""
-        inside, alike, whole = self._weights
-        return (inside - alike) / whole
+        inside, alike, all_weights = self._weights
+        return (inside - alike) / all_weights
 
     @property
     def _weights(self) -> tuple[int, int, int]:

@@ -135,7 +135,7 @@ class SessionPart:
         share, records = self._for_session(share, subset)
         return self._session.records(share, records) if len(records) else 0
 
-    def _for_session(self, share: float, subset: Any, asked: Any = None) -> Any:
+    def _for_session(self, share: float, subset: Any, question: Any = None) -> Any:
         """Share and records with which the whole session is asked; a question spends the share."""
         if subset is not None and self._session.capabilities.reports:
             raise PrivacyError("users of a part of a session answer once: ask all of the part.")
@@ -144,8 +144,8 @@ class SessionPart:
             raise PrivacyError("a part of a session is asked about pieces of it: see its piece().")
         start = self.used
         stop = start + share
-        if asked is not None:
-            self.used = stop = check_share(asked, share, start)
+        if question is not None:
+            self.used = stop = check_share(question, share, start)
         if not self._session.capabilities.reports:
             return share, everybody if subset is None else subset
         return 1.0, Piece(*(self._place + self._position(share) for share in (start, stop)))

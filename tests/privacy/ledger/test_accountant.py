@@ -6,6 +6,7 @@ import os
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import given, settings
@@ -50,47 +51,55 @@ def entered():
 
 
 @pytest.fixture
-def own_lock(monkeypatch):
-    """A lock that no later test waits for: at a line of tracing, `with` may not give it back."""
-    monkeypatch.setattr(_context, "_lock", threading.RLock())
+def aside(monkeypatch):
+    """Runs a function in a thread of its own, with a lock of its own.
+
+    After an interrupt by tracing, `with` may keep a lock, and a thread an error that was handled.
+    """
+
+    def run(function):
+        with monkeypatch.context() as patch, ThreadPoolExecutor(1) as pool:
+            patch.setattr(_context, "_lock", threading.RLock())
+            pool.submit(function).result()
+
+    return run
 
 
 # An interrupt may leave a file open, which is closed as its object ends.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.usefixtures("own_lock")
 @pytest.mark.parametrize("outer", [0, 1])
-def test_a_block_that_is_interrupted_as_it_ends_has_ended(outer):
+def test_a_block_that_is_interrupted_as_it_ends_has_ended(outer, aside):
     """Once, and not one more that is around it; an interrupt in its first line comes before it."""
     accountant = BudgetAccountant(1.0)
-    for _ in range(outer):
+
+    def interrupted():
         accountant.__enter__()
-    accountant.__enter__()
-    others = moments(accountant.__exit__, CONTEXT)[1:]
-    assert len(others) > 5
-    for moment in others:
-        accountant.__enter__()
-        assert interrupted_at(accountant.__exit__, CONTEXT, moment)
-        assert entered() == (outer, outer)
-    for _ in range(outer):
-        accountant.__exit__()
+        others = moments(accountant.__exit__, CONTEXT)[1:]
+        assert len(others) > 5
+        for moment in others:
+            accountant.__enter__()
+            assert interrupted_at(accountant.__exit__, CONTEXT, moment)
+            assert entered() == (outer, outer)
+
+    with accountant if outer else nullcontext():
+        aside(interrupted)
 
 
-# An interrupt may leave a file open, which is closed as its object ends.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.usefixtures("own_lock")
 @pytest.mark.parametrize("outer", [0, 1])
-def test_a_block_that_is_interrupted_as_it_begins_has_not_begun(outer):
+def test_a_block_that_is_interrupted_as_it_begins_has_not_begun(outer, aside):
     accountant = BudgetAccountant(1.0)
-    for _ in range(outer):
-        accountant.__enter__()
-    every = moments(accountant.__enter__, CONTEXT)
-    accountant.__exit__()
-    assert len(every) > 5
-    for moment in every:
-        assert interrupted_at(accountant.__enter__, CONTEXT, moment)
-        assert entered() == (outer, outer)
-    for _ in range(outer):
+
+    def interrupted():
+        every = moments(accountant.__enter__, CONTEXT)
         accountant.__exit__()
+        assert len(every) > 5
+        for moment in every:
+            assert interrupted_at(accountant.__enter__, CONTEXT, moment)
+            assert entered() == (outer, outer)
+
+    with accountant if outer else nullcontext():
+        aside(interrupted)
 
 
 def test_refusal_names_what_was_asked_what_remains_and_the_remedy():
