@@ -169,8 +169,16 @@ class LoopFit(Released):
         hidden[self.law(FITTED).empty] = True
         empty = np.flatnonzero(rare & hidden)
         rare[empty] = False
-        cells = public.turned(lambda rows: np.linalg.solve(own, rows.T).T)
-        equation = self._of_steps(self.line.equation, cells.directions[rare], own)
+        # Rows are longer along rare cells, until noise of the steps there is that of the equation
+        equation = self.line.equation
+        along, _ = split(np.linalg.solve(own, public.directions[rare].T).T, len(own))
+        noise = steps.slope_scale * norm_of(along @ along.T @ own, 2) ** 2
+        times = sqrt(max(equation.slope_scale / (noise or inf), 1.0))
+        longer = np.eye(len(own)) + (times - 1.0) * along @ along.T
+        own = longer @ own
+        cells = public.turned(lambda rows: np.linalg.solve(own.T, rows.T).T)
+        equation = replace(equation, point=np.linalg.solve(longer, equation.point))
+        equation = self._of_steps(equation, cells.directions[rare], own)
         return replace(
             self, W=own @ self.W, b=equation.point, gram=psd_part(equation.slope),
             equations=(equation,), mean=None, cells=replace(cells, empty=empty),
@@ -205,8 +213,8 @@ class LoopFit(Released):
         _, vectors = split(rare, len(own))
         across = vectors @ vectors.T
         to_steps = own - across @ own
-        moment = steps.moment - steps.slope @ (own @ equation.point - steps.point)
-        slope = own @ steps.slope @ own
+        moment = steps.moment - steps.slope @ (own.T @ equation.point - steps.point)
+        slope = own @ steps.slope @ own.T
         # Noise of the steps beside that of the equation, which the law counts in all directions
         largest = norm_of(to_steps, 2) or 1.0
         more = sqrt(max((steps.moment_scale * largest) ** 2 - equation.moment_scale**2, 0.0))

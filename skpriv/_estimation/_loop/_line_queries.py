@@ -131,9 +131,7 @@ class LineScoreQuery(ScoreQuery):
         (directions, deviations)
             Orthonormal columns, shape (p, p), and a root mean square for each, shape (p,).
         """
-        W = self.whitened.W
-        directions = np.linalg.svd(W)[0]
-        rows = np.abs([*map(self.whitened.row_map.span, directions.T @ W)]).max(axis=1)
+        directions, rows = self.whitened.longest_along
         own = np.maximum(quadratic_forms(directions.T, slope), scale)
         bend = (self.point @ directions + moment @ directions / own) ** 2
         even = 1.0 / 3.0 + self.location**2  # the mean square of targets, from the location

@@ -49,6 +49,15 @@ class Whitened:
     def _turn(self) -> "Array":
         return self.row_map.turn(self.W)
 
+    @property
+    def longest_along(self) -> "tuple[Array, Array]":
+        """Principal directions of W, as columns, and how long rows inside of their bounds are along
+        each at most.
+        """
+        directions = np.linalg.svd(self.W)[0]
+        spans = [*map(self.row_map.span, directions.T @ self.W)]
+        return directions, np.abs(spans).max(axis=1)
+
     def blocks(self, X: Any) -> Any:
         """Yield (slice, e, w, |e|, f) of one block of rows after the other.
 
