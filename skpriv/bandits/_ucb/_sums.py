@@ -444,9 +444,11 @@ class Windows:
             cuts = starts[place + 1 :]
             if (self._gaps(start, cuts, now, self._misfit) >= self.doubt / len(starts)).all():
                 return self._since(start, now)
+            if place:
+                continue  # an alarm is about all rounds
             explained = self._gaps(start, cuts, now, MISFIT)
             seen = np.flatnonzero(explained < self._alarm(len(starts)))
-            if seen.size and not place:
+            if seen.size:
                 change = cuts[seen[-1]]
                 self._origin = change.rounds
                 self.changes.append(now.rounds)
