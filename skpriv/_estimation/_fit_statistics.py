@@ -264,7 +264,7 @@ def count_statistics(fit: "LoopFit", largest: float) -> tuple[Statistic, Statist
     -------
     tuple of Statistic
     """
-    limit, unit, *means, noise = fit.mean.counts
+    limit, unit, *means, noise = fit.mean.counts  # type: ignore[union-attr]
     square, near, around = np.maximum(means, [noise, 0.0, 0.0]).tolist()
     part = (unit / limit) ** 2
     explained = part * around / (1.0 - min(square, 0.5))

@@ -35,7 +35,8 @@ from ._law import (
 from ._rules import RESOLVED
 
 if TYPE_CHECKING:
-    from ._evidence import KnownLength
+    from ._evidence import KnownLength, KnownMean
+    from ._line import Line
     from ..._contracts import Array, Scalar
     from .._public_maps import PublicRows, RecordMap, RowMap
     from ._score import ScoreEquation
@@ -126,11 +127,11 @@ class LoopFit(Released):
     variance: float
     gram: np.ndarray
     equations: "tuple[ScoreEquation, ...]"
-    line: Any
+    line: "Line | None"
     same_rows: bool
     n: int
     effective_records: float = inf
-    mean: Any = None
+    mean: "KnownMean | None" = None
     stretch: "KnownLength | None" = None
     link: Any = IDENTITY
     rows_per_record: int = 1
@@ -224,7 +225,12 @@ class LoopFit(Released):
             moment=across @ equation.moment + to_steps @ moment,
             residual_gram=across @ equation.residual_gram @ across
             + to_steps @ steps.residual_gram @ to_steps.T,
-            errors=np.hstack([across @ self.line.errors, more / largest * to_steps]),
+            errors=np.hstack(
+                [
+                    across @ self.line.errors,  # type: ignore[union-attr]
+                    more / largest * to_steps,
+                ]
+            ),
         )
 
     def knowing(self, cells: Cells) -> Released:
@@ -554,7 +560,7 @@ class LoopFit(Released):
         replies = dual
         shorter = np.eye(len(step))  # to coordinates in which the residual Gram has noise
         if pooled.errors is not None:
-            shorter = np.dot(shorter, self.line.shorter)
+            shorter = np.dot(shorter, self.line.shorter)  # type: ignore[union-attr]
             others.append(part * dual @ (vectors.T @ pooled.errors))
             if part < 1.0:  # what is left of the radius, beside its noise
                 roots = np.sqrt(held)

@@ -92,9 +92,9 @@ class Line(NamedTuple):
     equation: ScoreEquation
     along: np.ndarray
     across: Any
-    far: Any = None
+    far: FarRows | None = None
     shorter: Any = 1.0  # that of the files of earlier versions
-    own: Any = None
+    own: np.ndarray | None = None
 
     @property
     def errors(self) -> np.ndarray:

@@ -422,8 +422,8 @@ class ScoreEquation:
     excess_scale: float = 0.0
     widest: float = 1.0
     length: float = 1.0
-    far: Any = ()
-    errors: Any = None
+    far: tuple[Any, ...] = ()
+    errors: np.ndarray | None = None
 
     @property
     def cut_length(self) -> float:
@@ -488,7 +488,7 @@ class ScoreEquation:
             residual_scale=residual_scale,
             fall=fall,
             excess_scale=scales.get("excess", 0.0),
-            **numbers,
+            **numbers,  # type: ignore[arg-type]  # all of them are numbers
         )
 
 
