@@ -9,7 +9,8 @@ import pytest
 from scipy import integrate, special, stats
 
 from skpriv import bandits, describe, inspection, linear_model, preprocessing
-from skpriv._estimation._levels import two_sided_quantile
+from skpriv._estimation._coefficients import NINE_OF_TEN
+from skpriv._estimation._levels import USUAL_QUANTILE, two_sided_quantile, usual_moments
 from skpriv._estimation._moments import NormalEquations
 from skpriv._estimation._reports import ReportedFit
 from skpriv.inspection._description import Distribution
@@ -186,3 +187,13 @@ def test_intervals_are_wider_at_95_than_at_50_by_the_normal_ratio(name):
     make, *arguments = INTERVALS[name]
     widths = make(*arguments)
     np.testing.assert_allclose(widths(0.95) / widths(0.5), 1.959964 / 0.674490, rtol=1e-6)
+
+
+def test_a_usual_range_holds_nine_tenths():
+    mean, deviation = usual_moments(-1.0, 3.0)
+    law = stats.norm(mean, deviation)
+    assert law.cdf(3.0) - law.cdf(-1.0) == pytest.approx(0.9)
+
+
+def test_nine_of_ten_are_told_from_zero_so_many_deviations_away():
+    assert stats.norm.sf(USUAL_QUANTILE - NINE_OF_TEN) == pytest.approx(0.9)

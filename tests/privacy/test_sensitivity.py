@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 from registry import REGISTRY, classes
+from registry.persons import orthogonal_instruments
 from registry.rows import neighbours, stored
 from scipy import optimize
 
@@ -80,6 +81,14 @@ def test_the_declared_sensitivity_is_nearly_attained_and_its_half_is_not_enough(
     found, declared = case.moved(asked, first, second), case.declared(asked)
     assert case.reached * declared <= found <= declared
     assert found > declared / 2.0
+
+
+def test_nor_do_instruments_that_differ():
+    """Not the worst pair, but the one at which a larger weight of uu' would be too large."""
+    asked, first, second = orthogonal_instruments()
+    case = REGISTRY[type(asked)]
+    within(case, asked, first, second)
+    assert case.moved(asked, first, second) == pytest.approx(np.sqrt(3.25))
 
 
 def test_worst_pairs_reach_what_is_declared_or_say_why_not():

@@ -123,6 +123,12 @@ def _at_the_limit(sandwich=False, cut=None, matrices=True):
     return query, one(E1, 0.5), one(-E1, 0.5 * (1.0 - 1e-12))
 
 
+def _beyond_the_limit():
+    """Both residuals are cut: one counts for less by all that it may, and the other just not."""
+    query = ScoreQuery(PLANE, TARGET, 0.0, np.zeros(2), 0.25, sandwich=True, most_excess=0.5)
+    return query, one(E1, 1.0), one(-0.4 * E1 + np.sqrt(0.84) * E2, 0.25)
+
+
 def _residual_mean(rng):
     whitened, target = _maps(rng)
     link, target, limit = _link(rng, target)
@@ -207,6 +213,7 @@ CASES = {
             partial(_at_the_limit, True, 0.5),
             partial(_at_the_limit, False, 0.5, matrices=False),
             _opposite_classes,
+            _beyond_the_limit,
         ),
         reached=0.98,
     ),

@@ -97,6 +97,14 @@ def _worst_scores():
     return _scores(InstrumentScoreQuery), alike(1e-7, 1.0, 1.0), alike(-1e-7, 1.0, 1.0)
 
 
+def orthogonal_instruments():
+    """Instruments that differ, the same x and the same score: the products uu' are far apart."""
+    maps = RecordMap(RowMap(None, None, 1.0, False, 3), TargetMap((-1.0, 1.0), False))
+    places = np.arange(2), np.array([2])
+    query = InstrumentScoreQuery(maps, *places, 1e9 * np.eye(2), np.array([0.0]), 1e-9)
+    return query, alike(1e-7, 0.0, 1.0, 1.0), alike(0.0, 1e-7, 1.0, 1.0)
+
+
 def _worst_lengths():
     query = ScoreLengthsQuery(_scores(InstrumentScoreQuery))
     return query, alike(1e-7, 1.0, 1.0), alike(1e-7, 1.0, 0.0)

@@ -46,6 +46,9 @@ def test_no_amplification_without_delta_or_beyond_the_range():
         assert amplified_epsilon(budget, 1, codebook_top) == pytest.approx(budget.epsilon, rel=1e-3)
     assert amplified(Budget(1.0), 10**6) == Budget(1.0)
     assert amplified_epsilon(Budget(1.0), 10**6, codebook_top) == 1.0
+    for budget in (Budget(9e-7, 1e-6), Budget(31.0, 1e-6)):  # just beyond both ends
+        assert amplified(budget, 10**5) == budget
+        assert amplified_epsilon(budget, 10**5, codebook_top) == budget.epsilon
     with pytest.raises(ValueError, match="n=0"):
         amplified(Budget(1.0, 1e-6), 0)
     with pytest.raises(ValueError, match="n=0"):
