@@ -224,6 +224,19 @@ def test_windows_that_are_estimated_together_are_those_of_each_alone():
             np.testing.assert_allclose(part, np.concatenate(parts), rtol=1e-9, atol=1e-14)
 
 
+def test_an_alarm_is_about_all_rounds():
+    """Newer rounds differ among themselves, and as a whole hardly from older ones.
+
+    The oldest window is doubted. If later ones raised alarms, these would be several at a read, and
+    more than the stated rate allows.
+    """
+    windows, law = WindowsOfMeans(0.5 * np.eye(1)), GaussianNoise(0.0)
+    for n in range(100, 1100, 100):
+        value = np.array([2.0 * (min(max(n - 500, 0), 250) - max(n - 750, 0))])
+        windows.add(Told(n, Answer(value, n, law), lambda earlier: law))
+    assert windows.choose().n < 1000 and not windows.changes
+
+
 def test_few_marks_are_enough_however_many_rounds_come():
     """Those that are kept are near each place at which a window may begin."""
     windows, rounds = Windows(None), 0
