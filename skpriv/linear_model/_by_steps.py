@@ -1,7 +1,7 @@
 """Estimators that the loop fits by steps, from nothing or where a released fit ended."""
 
 from dataclasses import replace
-from math import nan, sqrt
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from .._contracts import Array
     from .._estimation._loop._fit import LoopFit
 
-# Shape of the gamma law of the errors of made-up targets, with a skewness of 1. With normal errors
-# a plan says .8 of the standard errors of a declared least-squares line (docs/evidence/plans.md).
-SKEWED = 4.0
+# Least and largest deviation of the logarithm of errors of made-up targets: a skewness of .8, and
+# bounds 1,400 deviations away. With normal errors a plan says .8 of the standard errors of a
+# declared least-squares line (docs/evidence/plans.md).
+SKEWED = 0.25, 3.0
 
 
 @parameters
@@ -131,10 +132,11 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
 
         Nothing is charged and no data are needed: the plan is a rehearsal with made-up rows, which
         are asked the same questions with the same noise. Columns of made-up rows have a
-        correlation of .25 with each other and no effect on the target, whose errors are a little
-        skewed. Numbers are spread evenly over their range, or with nine tenths of them over the
-        ``usual`` range of a schema. Where columns of the table depend on each other more strongly,
-        all standard errors are larger, those without privacy too.
+        correlation of .25 with each other and no effect on the target, whose errors are skewed, the
+        more so, the farther the upper bound is. Numbers are spread evenly over their range, or
+        with nine tenths of them over the ``usual`` range of a schema. Where columns of the table
+        depend on each other more strongly, all standard errors are larger, those without privacy
+        too.
 
         Parameters
         ----------
@@ -155,8 +157,9 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
             Expected mean of the target, or rate of ``classes[1]``. None is the middle of the range,
             equal rates, or for counts an eighth of the largest.
         target_deviation : float, default=None
-            Expected standard deviation of the target around its mean at each row. None is a tenth
-            of the range; for counts it is that of Poisson's law, and for classes it follows.
+            Expected usual deviation of the target around its mean at each row: nine tenths of
+            targets lie in a range of 3.3 deviations. Others come near the upper bound. None is a
+            tenth of the range; for counts it is that of Poisson's law, and for classes it follows.
 
         Returns
         -------
@@ -192,11 +195,20 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
     def _imagined_target(
         self, quantiles: np.ndarray, mean: float | None, deviation: float | None
     ) -> "Array":
-        """Made-up targets at quantiles in (0, 1), without any effect: skewed ones."""
+        """Made-up targets at quantiles in (0, 1), without any effect: lognormal errors.
+
+        Nine tenths of them lie in a range of 3.29 deviations, as of normal ones. Some come near an
+        upper bound that is far away: the logarithm of the largest of 2^13 is 3.67 of its deviations
+        s above the middle, and that of their 95% quantile 1.645. So the largest is about
+        3.29 exp(2.02 s) deviations away.
+        """
         low, high = public_bounds(self)
         centre = (low + high) / 2.0 if mean is None else mean
         scale = (high - low) / 10.0 if deviation is None else deviation
-        return centre + scale * (stats.gamma.ppf(quantiles, SKEWED) - SKEWED) / sqrt(SKEWED)
+        skew = np.log(max(high - centre, scale) / max(scale, 1e-300) / 3.29) / 2.02
+        law = stats.lognorm(np.clip(skew, *SKEWED))
+        usual = np.ptp(law.ppf([0.05, 0.95]))
+        return centre + 3.29 * scale / usual * (law.ppf(quantiles) - law.mean())
 
     def _assumed_target(self, targets: np.ndarray) -> str:
         """What made-up targets are like, in a sentence."""

@@ -34,12 +34,9 @@ if TYPE_CHECKING:
     from ._linear import LinearRegression
 
 IMAGINED = 2**13  # made-up rows of a rehearsal: errors hardly depend on how many stand for all
-# Correlation of columns of made-up rows. With it and `SKEWED` errors of a target standard errors
-# of plans are .92 of those of fits in the median over 17 real tables (docs/evidence/plans.md).
+# Correlation of columns of made-up rows. With it and skewed errors of a target standard errors
+# of plans are .93 of those of fits in the median over nine tables (docs/evidence/plans.md).
 IN_COMMON = 0.25
-# Deviation of the noise of declared estimands on real tables, whose far rows make scores longer,
-# over that of a rehearsal (docs/evidence/plans.md).
-FAR_ROWS = 1.1
 LEFT_BY_LINE = 0.87  # of the deviation of a target: R2 is about .25
 # Rehearsals, whose median is told: each draws noise of its own, by which the length of scores that
 # is chosen jumps by sqrt(2).
@@ -387,9 +384,6 @@ class _Imagined:
         with catch_warnings(action="ignore"):  # of each fit, and of columns without a number
             found = [self._rehearsed(n, estimand, seed) for seed in seeds]
             errors, sampling = np.median([pair for pair, _ in found], axis=0)
-            if estimand != "fitted":
-                noise = np.maximum(errors**2 - sampling**2, 0.0)
-                errors = np.sqrt(sampling**2 + FAR_ROWS**2 * noise)
         return Rehearsal(errors, sampling, found[0][1].privacy_report_)
 
     def level_rows(self, n: int) -> float:
@@ -418,9 +412,7 @@ class _Imagined:
         each = model.max_rows_per_group or 1
         points = self.points(n * each)
         places = np.arange(n * each).reshape(each, n).T.ravel()  # rows of a person are far apart
-        people: dict[str, Any] = {}
-        if model.max_rows_per_group is not None:
-            people = {"groups": np.repeat(np.arange(n), each)}
+        groups = np.repeat(np.arange(n), each) if model.max_rows_per_group else None
         X, y = self.rows(points[places])
         if self.names is not None:
             import pandas as pd
@@ -429,7 +421,7 @@ class _Imagined:
         with self.model._accounting():  # what users send depends on it
             currency = "gdp" if adds_up_gaussians() else "pure"
         with prepaid(Cost.from_mu(inf), currency):  # made-up rows are free
-            model.fit(X, y, **people)
+            model.fit(X, y, groups=groups)
 
 
 def plan_of(
@@ -462,9 +454,9 @@ def plan_of(
         n_features = encoder._n_features_out
         levels = encoder.level_shares(shares, smallest_level)
         absent = encoder.level_shares(shares, 0.0)
-        usual = encoder.usual_target
-        mean = usual[0] if mean is None and usual else mean
-        deviation = LEFT_BY_LINE * usual[1] if deviation is None and usual else deviation
+        if usual := encoder.usual_target:
+            mean = usual[0] if mean is None else mean
+            deviation = LEFT_BY_LINE * usual[1] if deviation is None else deviation
     n_features = check_length(n_features, "n_features")
     imagined = _Imagined(model, n_features, encoder, levels, mean, deviation)
     found = {name: imagined.rehearse(n, name) for name in model.law_estimands}

@@ -243,6 +243,17 @@ def test_a_usual_target_is_as_wide_as_it_says():
     assert plan.std_error == pytest.approx(given.std_error, rel=1e-3)
 
 
+@pytest.mark.parametrize("mean, farthest", [(5.0, 95.0), (95.0, 12.0)])
+def test_made_up_targets_come_near_an_upper_bound_that_is_far_away(mean, farthest):
+    """Nine tenths are in the usual range. With half of the skewness none would come half as far."""
+    model = LinearRegression(bounds_X=(0, 1), bounds_y=(0, 100))
+    made_up = model._imagined_target((np.arange(2**13) + 0.5) / 2**13, mean, 2.0)
+    low, high = np.quantile(made_up, [0.05, 0.95])
+    assert (high - low) / 3.2897 == pytest.approx(2.0, rel=0.01)
+    assert made_up.mean() == pytest.approx(mean, abs=0.1)
+    assert 0.8 < (made_up - mean).max() / farthest < 1.3
+
+
 def test_a_level_needs_as_many_rows_as_are_said():
     """With a quarter of them a level of a list is hidden, and with four times as many it is not."""
     model = LinearRegression(data_norm=1.0, bounds_y=(0, 10), **RANGES)
