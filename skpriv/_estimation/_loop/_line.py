@@ -65,7 +65,9 @@ COUNTS_PUT_BACK = 1.0, 0.5 * UNEVEN
 EVEN_ROWS = 8.0
 # Mean square error of a slope beside that of the steps, which is the identity, from which they are
 # tried as well: then two kinds of lengths pass for one tail, and what it puts back for a slope.
-WORTHLESS = 16.0
+# With 4 and 16 one and three of ten fits beside a level of 100 rows have a third of the standard
+# errors, and with 1 counts are told less (docs/evidence/glm.md).
+WORTHLESS = 2.0
 # The first fields of a `ScoreQuery`: whitened rows, the map of targets, location and point
 ScoreFields = tuple[Whitened, Any, float, np.ndarray]
 NoisyMatrix = tuple[np.ndarray, float]  # a released matrix, and the scale of its noise
