@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from registry.noise import goe
 
-from skpriv._estimation._coefficients import _expansion
+from skpriv._estimation._coefficients import _expansion, _resolved
+from skpriv._estimation._intervals import solved_interval
+from skpriv._estimation._levels import two_sided_quantile
 from skpriv._estimation._moments import NormalEquations
 
 
@@ -31,3 +33,29 @@ def test_the_variance_is_that_of_the_noise_along_theta_and_across(symmetric):
     _, _, privacy = _expansion(equations, SMALL * np.eye(p))
     found = np.einsum("ij,jk,ik->i", V, privacy, V) / SMALL**2
     np.testing.assert_allclose(found, (noise @ V.T).var(axis=0), rtol=0.05)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_normal_intervals_begin_where_coverage_stays_near_the_level(symmetric, level):
+    """From 1.5 deviations above the quantile of the level on, or of 95%."""
+    least = 1.5 + max(two_sided_quantile(0.95), two_sided_quantile(level))
+    for factor in (1.0 - SMALL, 1.0 + SMALL):
+        equations = NormalEquations(
+            design=np.diag([9.0, factor * least]), target=np.ones(2), gram=np.eye(2), square=1.0,
+            n=100, symmetric=symmetric, design_scale=1.0, target_scale=1.0, gram_scale=1.0,
+        )  # fmt: skip
+        _, half = solved_interval(equations, np.eye(2), level)
+        assert np.isfinite(half).all() == (factor > 1.0)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_coefficients_begin_at_twice_the_norm_of_the_noise(symmetric):
+    norm = 2.0 if symmetric else 2.0 * np.sqrt(2.0)  # of two by two entries of the scale 1
+    for factor in (1.0 - SMALL, 1.0 + SMALL):
+        equations = NormalEquations(
+            design=np.diag([9.0, 2.0 * factor * norm]), target=np.ones(2), gram=np.eye(2),
+            square=1.0, n=100, symmetric=symmetric, design_scale=1.0, target_scale=1.0,
+            gram_scale=1.0,
+        )  # fmt: skip
+        assert _resolved(equations) == (factor > 1.0)

@@ -157,3 +157,11 @@ def test_a_record_stays_within_the_claim():
                             random_state=0), D, (X, y)
     )  # fmt: skip
     assert found.holds, str(found)
+
+
+@pytest.mark.parametrize("f, weak", [(9.99, True), (10.01, False)])
+def test_no_interval_holds_below_an_f_of_ten(f, weak):
+    """The limit of Staiger and Stock (1997), with one instrument."""
+    sums = SimpleNamespace(estimate=np.sqrt([f]), covariance=np.eye(1))
+    law = SimpleNamespace(estimable=lambda places: sums)
+    assert two_stages.FirstStage(["z"], ["x"], [law], 1).weak is weak
