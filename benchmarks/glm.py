@@ -16,6 +16,7 @@ Errors in standard errors of maximum likelihood are of a design with six feature
 import argparse
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from _class_tables import BINARY, COUNTS, SEVERAL
@@ -161,6 +162,7 @@ def fitted_curve(model, X, y):
     """Solution of the weighted scores of these rows at the whitening and limit of a fit."""
     fit, b = model._released, model._released.b
     classes = hasattr(model, "classes_")
+    link = replace(fit.link, limit=fit.last.limit) if classes else fit.link  # rows weigh by it
     target = ClassTarget(model._values) if classes else CountTarget(model.bounds_y)
     for _ in range(NEWTON):
         asked = (
@@ -169,7 +171,7 @@ def fitted_curve(model, X, y):
             fit.location,
             b,
             fit.last.limit,
-            fit.link,
+            link,
         )
         query = ScoreQuery(*asked)
         answer = Answer(query.sum(X, y), len(y), GaussianNoise(0.0))
