@@ -127,13 +127,13 @@ def test_more_records_have_more_power_in_a_published_design():
 def test_more_records_with_far_rows_on_a_bent_relation_are_no_worse():
     """Three features with long tails, within wide bounds, of which the target follows logarithms.
 
-    Rounds of whitening took them for narrow features. R2 had fallen from .12 to .00.
+    Rounds of whitening took them for narrow features. R2 had fallen from .10 to .01.
     """
     bounds = [(0, 16), (1, 12), (0, 1e4), (0, 5e4), (0, 60)]
     found = []
     for n in (800, 1_500):
         squares = []
-        for seed in range(8):
+        for seed in range(24):
             rng = np.random.RandomState(seed)
             far = np.exp([5.3, 7.2, 1.9] + rng.normal(size=(n + 4_000, 3)) * [1.3, 1.2, 0.7])
             X = np.column_stack([*rng.uniform([[0], [1]], [[16], [12]], (2, len(far))), far])
@@ -143,4 +143,4 @@ def test_more_records_with_far_rows_on_a_bent_relation_are_no_worse():
             model = LinearRegression(bounds_X=bounds, bounds_y=(-4, 8), random_state=seed)
             squares.append(model.fit(X[:n], y[:n]).score(X[n:], y[n:]))
         found.append(np.mean(squares))
-    assert found[1] > found[0] - 0.06, found
+    assert found[1] > found[0] - 0.03, found

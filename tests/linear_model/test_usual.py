@@ -234,7 +234,7 @@ def test_a_guess_fades_with_the_fourth_power_of_the_noise_of_margins(noise, fact
         return np.eye(2)
 
     rows = SimpleNamespace(n_features=1, size=2, whitening=whitening, may_be_indicators=[False])
-    rules = SimpleNamespace(margins=0.1, length_of_rounds=1.0)
+    rules = SimpleNamespace(margins=0.1, length=1.0)
     for usual in (None, (np.eye(2), np.array([1e-9]))):
         _whitening.whitening_by_margins(session, rows, rules, None, usual)
     assert used[0] / used[1] == pytest.approx(factor)

@@ -120,9 +120,6 @@ class SpreadOfCountsQuery(StretchQuery):
 LEAST_STRETCH = -0.9  # part of a fit by which it is made longer at least
 
 
-MOST_STRETCH = 2.0  # and at most
-
-
 WEIGHTING = 0.6  # part of the spread of a fit by which weights may move its mean
 
 
@@ -241,7 +238,7 @@ class KnownLength:
         weight = self.prior / max(self.prior + self.variance, 1e-300)
         missing = weight * (self.value - (self.dual @ (b - self.point)))
         missing += (1.0 - weight) * self.expected
-        return min(max(missing, LEAST_STRETCH), MOST_STRETCH), sqrt(weight * self.variance)
+        return max(missing, LEAST_STRETCH), sqrt(weight * self.variance)
 
 
 def weights_move_mean(level: float, square: float) -> float:
@@ -389,13 +386,14 @@ def known_length(
     residuals not to go along with g. This is what least squares says of the length where g is
     seldom clipped. The variance v of d is that of privacy noise in both means, and of sampling.
 
-    A priori d is N(-h / 2, t^2) with t^2 = (h^2 + (square by which clips moved the mean) / P) / 4,
-    for the mean square P = f'Df of the fit over rows as they are weighed. Where clips moved the
-    mean of the fit, they may have moved rows at a deviation from the mean by half as much more or
-    less. And h = 1 - P / (W u^2 mean(g^2)), less one deviation of noise, for the mean weight W of
-    all rows, is the part of the mean square of f that weights hide beyond those of usual rows: if
-    rows far away do not go along with f at all, d is -h, and 0 if they go along. If there is
-    neither, the length is left alone.
+    A priori d is N(-h min(2 h, 1 / 2), t^2), and t^2 is a fourth of h^2 + (square by which clips
+    moved the mean) / P, for the mean square P = f'Df of the fit over rows as they are weighed.
+    Where clips moved the mean of the fit, they may have moved rows at a deviation from the mean by
+    half as much more or less. And h = 1 - P / (W u^2 mean(g^2)), less one deviation of noise, for
+    the mean weight W of all rows, is the part of the mean square of f that weights hide beyond
+    those of usual rows: if rows far away do not go along with f at all, d is -h, and 0 if they go
+    along. The more is hidden, the likelier they do not. If there is neither, the length is left
+    alone.
 
     Parameters
     ----------
@@ -432,6 +430,7 @@ def known_length(
     value = limit * product / (unit * spread)
     variance = (limit * noise / unit) ** 2 + pool.variance / answer.n * spread / unit**2
     variance = (variance + (value * spread_noise) ** 2) / spread**2
-    half = 0.5 * max(1.0 - (FAR_FIT**-2.0 + spread_noise) / spread, 0.0)
-    prior = half**2 + moved / (4.0 * square)
-    return KnownLength(b, f, gram @ f / square, value, variance, prior, -half)
+    hidden = max(1.0 - (FAR_FIT**-2.0 + spread_noise) / spread, 0.0)
+    prior = (hidden**2 + moved / square) / 4.0
+    expected = -min(2.0 * hidden, 0.5) * hidden
+    return KnownLength(b, f, gram @ f / square, value, variance, prior, expected)

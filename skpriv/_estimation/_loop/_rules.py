@@ -129,10 +129,6 @@ WIDEST_CLIP = 6.0
 # the same, more rows far away count in full. The second pair is that of wide clips and of links
 # that bend. Measured.
 ROWS_AND_CLIPS = (1.5, 1.75), (2.5, 2.5)
-# Rows of a line are shorter than this length while they are whitened only where steps have shorter
-# ones: with all rows cut to the length 1, rounds would take features with far rows for narrow ones.
-# With .6 more is gained on these, and standard errors grow by 7% with 4,000 rows. Measured.
-ROUND_LENGTH = 0.7
 # Least part of their range to which residuals of two classes are bounded: the noise falls with it,
 # and the slopes of probabilities from .45 to .55 are still seen. Where no standard errors are told
 # residuals are clipped there. Else rows with a mean near 0 or 1 weigh less, and the limit is what
@@ -340,11 +336,6 @@ class Rules:
             self, mean_only=False, location=0.0, spread=0.0, margins=0.0, whitening=whitening,
             stretch=stretch, steps=steps, slopes=True,
         )  # fmt: skip
-
-    @property
-    def length_of_rounds(self) -> float:
-        """Root mean square length of rows while they are whitened: shorter ones of lines alone."""
-        return min(self.length, 1.0 if self.bends else max(self.shortest, ROUND_LENGTH))
 
     @property
     def declared(self) -> bool:

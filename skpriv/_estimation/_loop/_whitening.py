@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import lapack
 
-from ..._linalg import norm_of, quadratic_forms, row_norms, trace_of
+from ..._linalg import norm_of, psd_part, quadratic_forms, row_norms, trace_of
 from ...records import in_threads
 from .._moments import PRIOR_VARIANCES, SAMPLING
 from ._rows import SQUARES, MarginsQuery, Whitened, WhiteningQuery
-from ._rules import MARGINS_NOISE, ROUNDS, Rules, normal_clip
+from ._rules import MARGINS_NOISE, ROUNDS, STRETCHED, Rules, normal_clip
 
 if TYPE_CHECKING:
     from ...privacy import Piece, Session, SessionPart
@@ -387,11 +387,7 @@ def whitening_parts(session: "Session | SessionPart", rules: "Rules") -> "list[P
     round asks twice as many as the one before, since a later round corrects an earlier one. All
     parts are requested together, so that a file is read once for all of them.
     """
-    rounds = (
-        ROUNDS + (rules.shortest < rules.length_of_rounds or not rules.slopes)
-        if rules.whitening
-        else 0
-    )
+    rounds = ROUNDS + (rules.shortest < rules.length or not rules.slopes) if rules.whitening else 0
     halves = range(rounds - 1, -1, -1) if rules.subset < 1.0 else [0] * rounds
     return [session.piece(rules.subset * 0.5**half) for half in halves]
 
@@ -432,15 +428,17 @@ def learn_whitening(
     parts = whitening_parts(session, rules)
     W = np.eye(maps.size)
     to_even = None  # from W phi back to rows of about equal mean squares
-    guarded: Any = True  # features that are lifted, see `with_least_mass`
+    guarded: Any = 1.0  # to which part features are lifted, see `with_least_mass`
+    looks: list[Any] = []
     if like_start:
-        W, gram, scale = like_start.whitening
-        to_even = np.linalg.inv(W) if rules.bends else None
-        W = _next_whitening(W, gram, scale, rules, to_even)
+        to_even = np.linalg.inv(like_start.whitening[0]) if rules.bends else None
+        W = _next_whitening([like_start.whitening], rules, to_even, guarded)
         parts = parts[-1:]
     elif rules.margins:
         W, indicators = whitening_by_margins(session, maps.row_map, rules, parts[-1], usual)
-        guarded = indicators if rules.stretch else True
+        if rules.stretch:  # without a cliff: with four fifths of the noise it is below a tenth
+            fading = STRETCHED * len(W) ** 1.5 / rules.effective_records
+            guarded = np.maximum(indicators, fading**12)
         to_even, _ = lapack.dtrtri(W)
     elif usual:
         W = _lengthened(rules.length / sqrt(maps.size) * usual[0])
@@ -449,31 +447,34 @@ def learn_whitening(
     for number, subset in enumerate(parts):
         fourth = number == ROUNDS
         if fourth and rules.slopes:
-            W = rules.shortest / rules.length_of_rounds * W
+            W = rules.shortest / rules.length * W
         last_look = fourth and not rules.slopes
         whitened = Whitened(maps.row_map, W, maps.target_map)
         query = WhiteningQuery(whitened, asked_again=last_look)
         gram, scale = query.gram(session.sum(query, rules.whitening / len(parts), subset))
         if last_look:
             return whitened, (gram, scale)
-        W = _next_whitening(W, gram, scale, rules, to_even, guarded)
+        looks.append((W, gram, scale))
+        W = _next_whitening(looks, rules, to_even, guarded)
         if to_even is None and rules.bends:  # a line loses by it (docs/evidence/glm.md)
             to_even, _ = lapack.dtrtri(W)
-    if parts:
-        W = rules.length / rules.length_of_rounds * W
     by_person = (session.persons or 1) > 1
     return Whitened(maps.row_map, W, maps.target_map, by_person), None
 
 
 def _next_whitening(
-    W: np.ndarray,
-    gram: np.ndarray,
-    scale: float,
-    rules: "Rules",
-    to_even: np.ndarray | None,
-    guarded: bool | np.ndarray = True,
+    looks: list[Any], rules: "Rules", to_even: np.ndarray | None, guarded: float | np.ndarray
 ) -> np.ndarray:
-    """W after one more round, which released this Gram matrix with noise of this scale."""
+    """W after one more round, by all looks: their W, the Gram matrix that they released, and the
+    scale of its noise.
+
+    Rows have at least the Gram matrix that a look saw, since it shortens them. Later looks shorten
+    more of them, and each would stretch a feature with far rows further, as if it were a narrow
+    one. So where the length of a line is asked, the Gram matrix of the rows, as the last look has
+    it, is raised to that of looks before, where it has more mass than noise: the others are narrow
+    directions, of which later looks know more.
+    """
+    W, gram, scale = looks[-1]
     p = len(W)
     if to_even is not None:
         gram = with_least_mass(gram, W @ to_even, guarded)
@@ -482,8 +483,14 @@ def _next_whitening(
     values = np.maximum(values + ridge, max(weight * scale, 1e-14 * values.max()))
     root = vectors * values**-0.25  # of a matrix and itself BLAS computes one half
     W = root @ root.T @ W
+    for before, seen, noise in looks[:-1] if rules.stretch else ():
+        turn = before @ np.linalg.inv(W)
+        mass = turn @ turn.T
+        part = np.linalg.solve(mass + 2.0 * noise * np.eye(p), mass)
+        mass += psd_part(part @ (seen - mass) @ part)
+        W = psd_part(mass, 1e-15, -0.5) @ before
     # The sum is the number of directions that exceed the noise.
-    W *= rules.length_of_rounds / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
+    W *= rules.length / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
     # An upper triangular W differs by a rotation only. `with_least_mass` takes it back to features.
     return np.asarray(np.linalg.qr(_lengthened(W), mode="r"))
 
@@ -519,12 +526,12 @@ def whitening_by_margins(
     # James and Stein's estimate shrinks the means towards the middles of the ranges.
     mean *= max(0.0, 1.0 - d * noise**2 / max(mean @ mean, 1e-300))
     W = row_map.whitening(mean.clip(-1.0, 1.0), variance)
-    W = _lengthened(rules.length_of_rounds / sqrt(row_map.size) * W)
+    W = _lengthened(rules.length / sqrt(row_map.size) * W)
     at_ends = square > SQUARES - AT_ENDS * noise
     return W, np.append(row_map.may_be_indicators & at_ends, True)
 
 
-def with_least_mass(gram: np.ndarray, turn: np.ndarray, guarded: bool | np.ndarray) -> "Array":
+def with_least_mass(gram: np.ndarray, turn: np.ndarray, guarded: float | np.ndarray) -> "Array":
     """Gram matrix of turned rows, where no indicator has less than LEAST_MASS of the typical mass.
 
     Before the turn features have about equal mean squares; after a first round, or the fit of like
@@ -543,15 +550,15 @@ def with_least_mass(gram: np.ndarray, turn: np.ndarray, guarded: bool | np.ndarr
     gram : ndarray of shape (p, p)
     turn : ndarray of shape (p, p)
         Upper triangular matrix of the turn; its inverse leads back to features.
-    guarded : ndarray of shape (p,), or bool
-        Which features are lifted.
+    guarded : ndarray of shape (p,), or float
+        The part of LEAST_MASS to which a feature is lifted.
     """
     back, _ = lapack.dtrtri(turn)
     mass = np.einsum("ji,ij->i", gram @ back.T, back)
     seen = mass.clip(0.0, 2.0 * max(mass[-1], 0.0))
-    least = LEAST_MASS * (seen @ seen) / max(seen.sum(), 1e-300)
-    shortened = (mass < least) & guarded
-    return gram + (turn[:, shortened] * (least - mass[shortened])) @ turn[:, shortened].T
+    least = guarded * LEAST_MASS * (seen @ seen) / max(seen.sum(), 1e-300)
+    shortened = mass < least
+    return gram + (turn[:, shortened] * (least - mass)[shortened]) @ turn[:, shortened].T
 
 
 def _lengthened(W: np.ndarray) -> "Array":

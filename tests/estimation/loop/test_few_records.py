@@ -13,7 +13,9 @@ from skpriv._estimation._loop._rows import MarginsQuery, SQUARES
 from skpriv._estimation._targets import LocationQuery
 from skpriv._estimation._loop._rules import Rules
 from skpriv._estimation._loop._steps import NORMAL, find_location
-from skpriv._estimation._loop._whitening import denoised_gram, whitening_by_margins, with_least_mass
+from skpriv._estimation._loop._whitening import (
+    _next_whitening, denoised_gram, whitening_by_margins, with_least_mass,
+)  # fmt: skip
 from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap
 from skpriv.linear_model import LinearRegression
 from skpriv.privacy import Answer, GaussianNoise
@@ -82,7 +84,7 @@ def test_a_rare_category_is_stretched_no_further_than_its_noise():
             value=MarginsQuery(rows).sum(z, None), n=len(z), noise=SimpleNamespace(scale=scale)
         )
         session = SimpleNamespace(sum=lambda *asked, answer=answer: answer)
-        rules = SimpleNamespace(margins=0.05, length_of_rounds=1.0)
+        rules = SimpleNamespace(margins=0.05, length=1.0)
         W, _ = whitening_by_margins(session, rows, rules, None)
         moved = rows.rows(np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])) @ W.T
         unit = W[3, 3] * rows.parts[1]  # length of a coordinate of one deviation
@@ -101,8 +103,23 @@ def test_cut_features_are_lifted_and_those_that_cancel_are_left(masses):
     mixed = np.triu(np.random.RandomState(0).normal(size=(4, 4))) + 2.0 * np.eye(4)
     for turn in (np.eye(4), mixed * 7.0, np.diag([1.0, 30.0, 2.0, 1.0]) @ mixed):
         back = np.linalg.inv(turn)
-        found = back @ with_least_mass(turn @ gram @ turn.T, turn, True) @ back.T
+        found = back @ with_least_mass(turn @ gram @ turn.T, turn, 1.0) @ back.T
         np.testing.assert_allclose(found - np.diag(lifted), gram, atol=1e-9)
+
+
+def test_a_feature_with_far_rows_is_stretched_no_further_than_a_look_before_allows():
+    """Feature 1 lost mass between two looks, since its rows are cut; 2 is narrow, below noise."""
+    before, last, noise = (np.diag(masses) for masses in ([8, 4, 0.02], [8, 1, 0.02], [0, 0, 0.08]))
+
+    def stretched(share, *grams):
+        looks = [(np.eye(3), gram / 40.0, 0.001) for gram in grams]
+        rules = SimpleNamespace(stretch=share, length=1.0)
+        return np.diag(_next_whitening(looks, rules, None, 1.0)) ** 2
+
+    alone, both = stretched(0.05, last), stretched(0.05, before + noise, last)
+    assert both[0] == pytest.approx(alone[0]) and both[2] > 0.8 * alone[2]
+    assert both[1] == pytest.approx(alone[1] * last[1, 1] / before[1, 1], rel=0.2)
+    np.testing.assert_allclose(stretched(0.0, before, last), alone)
 
 
 def test_far_rows_on_a_bent_relation_are_fitted():

@@ -115,7 +115,7 @@ def test_indicators_alone_are_guarded():
             value=MarginsQuery(rows).sum(z, None), n=len(z), noise=SimpleNamespace(scale=scale)
         )
         session = SimpleNamespace(sum=lambda *asked, answer=answer: answer)
-        rules = SimpleNamespace(margins=0.05, length_of_rounds=1.0)
+        rules = SimpleNamespace(margins=0.05, length=1.0)
         _, guarded = whitening_by_margins(session, rows, rules, None)
         assert guarded.tolist() == found
 
