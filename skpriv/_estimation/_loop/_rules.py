@@ -46,17 +46,21 @@ LEARNT = 4.0 * QUESTION
 # second number times sqrt(p): the slopes of few features gain more than the mean
 # (docs/evidence/few_records.md).
 MEAN_RECORDS = 67.0, 25.0
-# The equation of the likelihood with the slope of its own, where that is the declared estimand.
-# With more the slope that steps tell has too much noise. The share nears the second number where
-# the resolution is far above `CERTIFIED`. Measured.
-DECLARED = 0.5, 0.65
-# The part of it that asks the slope (docs/evidence/glm.md).
+# The equation of a declared estimand: the likelihood, with the slope of its own, as a part of all
+# that comes after the mean of the target, and the least-squares line, as a part of what is left for
+# it and for steps. With more of the first the slope that steps tell has too much noise. The shares
+# near the second numbers where the resolution is far above `CERTIFIED`. From there on questions of
+# the mean of the target and of the length of a declared line, which find its point alone, have
+# shares that fall as 1 / resolution: noise that did no harm there does none beyond
+# (docs/evidence/coefficients.md). Measured.
+DECLARED = (0.5, 0.65), (0.7, 0.75)
+# The part of the former that asks the slope (docs/evidence/glm.md).
 OWN_SLOPE = 0.15
-# The equation of a declared least-squares line, and the Gram matrix of its rows, as parts of what
-# is left for them and for steps. The noise of the matrix is 1.4 for 4.1 of a slope that steps tell
-# (sqrt(2), and sqrt(4.25) over the weight 1/2), so that a share of this size tells as much as all
-# steps had: these find a point, and nothing else is left to them. Measured.
-LINE_AND_GRAM = 0.7, 0.1
+# The Gram matrix of the rows of a declared least-squares line, as a part of the same. Its noise is
+# 1.4 for 4.1 of a slope that steps tell (sqrt(2), and sqrt(4.25) over the weight 1/2), so that a
+# share of this size tells as much as all steps had: these find a point, and nothing else is left to
+# them. Measured.
+OF_GRAM = 0.1
 # The last step, from which certified intervals come, where the least number of steps is taken. With
 # more steps it falls with their square, to the share of the others. Measured.
 LAST_SHARE = 0.7
@@ -264,7 +268,12 @@ class Rules:
         k, length = _clip_and_length(p, N, precision, clip, link, sqrt(noisy))
 
         # Shares of the budget, for the target first
-        of_mean = _look_at_mean(p, N, link)
+        sooner = min(1.0, CERTIFIED[0] / resolution)
+        of_point = sooner if textbook and linear else 1.0
+        records, of_few = MEAN_RECORDS
+        if linear:
+            records = min(records, of_few * sqrt(p))
+        of_mean = of_point * max(QUESTION, LEARNT * min(1.0, records / N) ** 2)  # of each look
         location = of_mean * fit_intercept
         # The spread of two classes follows from their mean
         spread = of_mean / 2.0 if link.limit is None else 0.0
@@ -280,18 +289,18 @@ class Rules:
         whitening = LEARNT * max(0.5, noisy) * (not few_records)
         mean = of_mean if linear or textbook else max(LAST_COUNT, of_mean)
         mean *= fit_intercept and link.limit is None and (k < 2.5 or not linear)
-        of_line = linear and fit_intercept
-        stretch = QUESTION if of_line and resolution >= STRETCHED else 0.0
+        stretch = of_point * QUESTION * (linear and fit_intercept and resolution >= STRETCHED)
         clipped = CLIPPED_SHARE if counted and resolution >= RESOLVED else 0.0
         left = 1.0 - margins - whitening - mean - stretch - clipped
         gram = 0.0
         if resolution < RESOLVED or link.parts > 1:
             line = 0.0
-        elif textbook and linear:
-            line, gram = (left * part for part in LINE_AND_GRAM)
         elif textbook:
-            declared, largest = DECLARED
-            line = largest + (declared - largest) * min(1.0, CERTIFIED[0] / resolution)
+            declared, largest = DECLARED[linear]
+            line = largest + (declared - largest) * sooner
+            if linear:
+                gram = OF_GRAM * left
+                line *= left
         else:
             line = QUESTION * min(1.0, resolution / TOLD_LINE) ** 2
         left_for_steps = rest * (left - line - gram)
@@ -386,14 +395,6 @@ class Rules:
             self, location=location, spread=spread, whitening=whitening, steps=steps,
             mean_only=self.mean_only or len(steps) < STEPS[0], **none,
         )  # fmt: skip
-
-
-def _look_at_mean(p: int, effective_records: float, link: "StepLink") -> float:
-    """Share of each look at the mean of the target."""
-    records, of_few = MEAN_RECORDS
-    if link.linear:
-        records = min(records, of_few * sqrt(p))
-    return max(QUESTION, LEARNT * min(1.0, records / effective_records) ** 2)
 
 
 def _clip_and_length(

@@ -425,13 +425,23 @@ def test_the_shares_of_the_line_add_up(persons):
     assert sum(row.share for row in report.rows) == pytest.approx(1.0)
 
 
-def test_a_line_that_is_declared_has_most_of_what_the_first_questions_leave():
-    """And the slope by itself a tenth, which tells more of it than all steps do with twice that."""
-    plain, declared = (Rules.of(20_000, 3, 20_000.0, textbook=one) for one in (False, True))
+@pytest.mark.parametrize("resolution", [50.0, 100.0, 400.0])
+def test_a_line_that_is_declared_has_most_of_what_the_first_questions_leave(resolution):
+    """And the slope by itself a tenth, which tells more of it than all steps do with twice that.
+
+    From a resolution of 100 on shares of the mean and of the length fall, for the line.
+    """
+    N = resolution * 3.0**1.5
+    plain, declared = (Rules.of(20_000, 3, N, textbook=one) for one in (False, True))
     assert not plain.gram
     assert declared.line > 10.0 * plain.line
-    parts = declared.line, declared.gram, sum(declared.steps)
-    np.testing.assert_allclose(np.divide(parts, sum(parts)), [0.7, 0.1, 0.2])
+    part = min(1.0, 100.0 / resolution)
+    parts = declared.gram, sum(declared.steps), declared.line
+    shares = 0.1, 0.15 + 0.05 * part, 0.75 - 0.05 * part
+    np.testing.assert_allclose(np.divide(parts, sum(parts)), shares)
+    assert declared.location == part * plain.location
+    left = 1.0 - declared.location - declared.spread
+    assert declared.stretch == pytest.approx(part * left * 0.05)
 
 
 def test_of_many_records_the_line_is_asked_with_the_last_step():
