@@ -282,7 +282,7 @@ def test_a_level_needs_as_many_rows_as_the_table_says(n, most_rows, columns):
     y = frame.pop("site")
     frame["site"] = np.where(frame["x0"] < 0.3, "A", "B")
     groups = {"linearregression__groups": np.arange(rows) % n} if most_rows else {}
-    model.set_params(random_state=2)
+    model.set_params(random_state=0)
     line = make_pipeline(TableEncoder(schema), model).fit(frame, y, **groups)
     said = re.search("up to about ([0-9,]+) rows", inference(line).reason).group(1)
     assert planned >= 0.45 * float(said.replace(",", ""))

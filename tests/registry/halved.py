@@ -309,7 +309,7 @@ _FREE = {
             "BentLink.least_effective_records BentLink.mean_effective_records "
             "Logit.least_effective_records Log.mean_effective_records"
         ),
-        "_estimation/_loop/_evidence.py": "LEAST_STRETCH MOST_STRETCH",
+        "_estimation/_loop/_evidence.py": "LEAST_STRETCH",
         "_estimation/_loop/_far_rows.py": "FAR_LENGTH SHORTER",
         "_estimation/_loop/_fit.py": "LEAST_SHARE",
         "_estimation/_loop/_line.py": (
@@ -319,7 +319,7 @@ _FREE = {
             "LEARNT MEAN_RECORDS DECLARED OWN_SLOPE LINE_AND_GRAM LAST_SHARE LAST_COUNT "
             "CLIPPED_SHARE SUBSET_RESOLUTIONS NORMED STRETCHED CERTIFIED ROUNDS STEPS "
             "STEP_RECORDS STEPS_RESOLUTION MARGINS_NOISE AFFORDABLE WIDEST_CLIP ROWS_AND_CLIPS "
-            "ROUND_LENGTH FEW_LIMIT NARROW_ROOM MEAN_ROOM NORMAL LIMITS"
+            "FEW_LIMIT NARROW_ROOM MEAN_ROOM NORMAL LIMITS"
         ),
         "_estimation/_loop/_score.py": "CUBE",
         "_estimation/_loop/_steps.py": "EFFECTS",
