@@ -7,7 +7,7 @@ sum of squares of any line.
 
 from dataclasses import replace
 from math import hypot, inf, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -264,7 +264,8 @@ def count_statistics(fit: "LoopFit", largest: float) -> tuple[Statistic, Statist
     -------
     tuple of Statistic
     """
-    limit, unit, *means, noise = fit.mean.counts  # type: ignore[union-attr]
+    mean: Any = fit.mean  # of counts it is always known
+    limit, unit, *means, noise = mean.counts
     square, near, around = np.maximum(means, [noise, 0.0, 0.0]).tolist()
     part = (unit / limit) ** 2
     explained = part * around / (1.0 - min(square, 0.5))

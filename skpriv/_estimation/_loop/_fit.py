@@ -158,9 +158,10 @@ class LoopFit(Released):
         effect by r m over that share, and a step from a point that is too high by r m over h. If
         the smaller one is below LEAST_SHARE times r m, nothing is said of the effect.
         """
-        if self.line is None or self.line.own is None:
+        line = self.line
+        if not line or line.own is None:
             return self
-        own = self.line.own
+        own = line.own
         public = self._known_cells
         rare = public.long > 1.0
         steps = self.pooled(FITTED)
@@ -171,7 +172,7 @@ class LoopFit(Released):
         empty = np.flatnonzero(rare & hidden)
         rare[empty] = False
         # Rows are longer along rare cells, until noise of the steps there is that of the equation
-        equation = self.line.equation
+        equation = line.equation
         along, _ = split(np.linalg.solve(own, public.directions[rare].T).T, len(own))
         noise = steps.slope_scale * norm_of(along @ along.T @ own, 2) ** 2
         times = sqrt(max(equation.slope_scale / (noise or inf), 1.0))
@@ -559,8 +560,8 @@ class LoopFit(Released):
         others = []
         replies = dual
         shorter = np.eye(len(step))  # to coordinates in which the residual Gram has noise
-        if pooled.errors is not None:
-            shorter = np.dot(shorter, self.line.shorter)  # type: ignore[union-attr]
+        if self.line and pooled.errors is not None:
+            shorter = np.dot(shorter, self.line.shorter)
             others.append(part * dual @ (vectors.T @ pooled.errors))
             if part < 1.0:  # what is left of the radius, beside its noise
                 roots = np.sqrt(held)

@@ -450,7 +450,7 @@ class ScoreEquation:
         p = len(query.point)
         found, scales = query.named(answer.mean, answer.mean_scale)
         matrices = {name: unvech(found[name], p) for name in MATRICES if name in found}
-        numbers = {
+        numbers: dict[str, Any] = {
             name: float(found[name][0]) for name in found if name not in (*matrices, "moment")
         }
         slope = matrices.get("slope")
@@ -488,7 +488,7 @@ class ScoreEquation:
             residual_scale=residual_scale,
             fall=fall,
             excess_scale=scales.get("excess", 0.0),
-            **numbers,  # type: ignore[arg-type]  # all of them are numbers
+            **numbers,
         )
 
 
