@@ -160,9 +160,9 @@ def test_a_rare_level_hides_no_line_of_a_declared_likelihood_of_counts(epsilon, 
 
 
 def test_rows_of_a_rare_level_are_not_put_back_for_the_slope_of_classes():
-    """In fits whose counts tell the level. With twice `WORTHLESS` the first has .33 of the errors.
+    """In fits whose counts tell the level, with .33 of the standard errors until it was seen.
 
-    With eight times it is in both, and coverage of the others was .80.
+    Coverage of the others was .80.
     """
     whole = np.diagonal(fitted("likely classes", False, 20_000, 0, 3.0, 0).law.sampling)
     for seed in (2, 9):

@@ -59,15 +59,10 @@ PUT_BACK = (0.5, UNEVEN), (0.0, MISSED)
 # the row. In the metric of the slope errors of six tables are 1.1 times what half of UNEVEN says,
 # in the root mean square (docs/evidence/glm.md).
 COUNTS_PUT_BACK = 1.0, 0.5 * UNEVEN
-# Length T of slopes over that of usual rows from which others are tried, and the length over the
-# root mean square along any direction that rows have there at most. With 4 six tables of counts,
-# whose columns use a small part of their ranges, tell fewer coefficients (docs/evidence/glm.md).
+# Length over the root mean square along any direction that rows have at most where slopes are asked
+# anew. With 4 six tables of counts, whose columns use a small part of their ranges, tell fewer
+# coefficients (docs/evidence/glm.md).
 EVEN_ROWS = 8.0
-# Mean square error of a slope beside that of the steps, which is the identity, from which they are
-# tried as well: then two kinds of lengths pass for one tail, and what it puts back for a slope.
-# With 4 and 16 one and three of ten fits beside a level of 100 rows have a third of the standard
-# errors, and with 1 counts are told less (docs/evidence/glm.md).
-WORTHLESS = 2.0
 # The first fields of a `ScoreQuery`: whitened rows, the map of targets, location and point
 ScoreFields = tuple[Whitened, Any, float, np.ndarray]
 NoisyMatrix = tuple[np.ndarray, float]  # a released matrix, and the scale of its noise
@@ -310,6 +305,7 @@ def _shortened(
         along=along,
         missed=missed,
         uncounted=counts.mean_scale,
+        apart=np.diff(counts.mean > TOLD_ABOVE * counts.mean_scale).sum() > 2,
     ), error
 
 
@@ -371,12 +367,13 @@ def likelihood_alone(
     Weights of far rows and of large means take a part of the slope D of steps, which is no more
     than the slope H of the likelihood. So H - D is asked in coordinates in which D is the identity,
     as `FarRows` are of a line. Rows of a rare level may be fifty times as long there as usual ones.
-    If T follows them, or what they have is put back for others, lengths are counted once more, in
-    coordinates in which no row inside of its bounds is longer along any principal direction than
-    EVEN_ROWS. The scores are then asked in those coordinates in which the ellipsoid of the error
-    has the least volume: of what was asked, of H, of the steps, and of what was asked with
-    directions shortened in which rows beyond the released length have most of H. Such a row counts
-    by its length there, and makes scores longer in all directions.
+    If counts tell lengths apart from usual ones, T follows them, or what they have is put back for
+    others. So lengths are counted once more, in coordinates in which no row inside of its bounds is
+    longer along any principal direction than EVEN_ROWS. The scores are then asked in those
+    coordinates in which the ellipsoid of the error has the least volume: of what was asked, of H,
+    of the steps, and of what was asked with directions shortened in which rows beyond the released
+    length have most of H. Such a row counts by its length there, and makes scores longer in all
+    directions.
 
     Parameters
     ----------
@@ -393,10 +390,10 @@ def likelihood_alone(
     Line
     """
 
-    def own_slope(own: np.ndarray, share: float) -> tuple[OwnSlopeQuery, float]:
+    def own_slope(own: np.ndarray, share: float) -> OwnSlopeQuery:
         query = _turned(OwnSlopeQuery(*fields, 1.0, link), own)
         ends = np.sqrt(length_classes(_longest(query.whitened) ** 2, p))
-        return _shortened(session, query, ends, (counts, share), subset, 2.0)
+        return _shortened(session, query, ends, (counts, share), subset, 2.0)[0]
 
     of_steps, scale_of_steps = noisy_slope
     p = len(of_steps)
@@ -404,14 +401,14 @@ def likelihood_alone(
     counts = LEARNT * OWN_SLOPE * rules.line
     share = OWN_SLOPE * rules.line - counts
     subset = session.piece(rules.subset)
-    query, error = own_slope(own, share)
-    if query.limit > EVEN_ROWS * sqrt(p) or error > WORTHLESS:
+    query = own_slope(own, share)
+    if query.apart:
         directions, rows = query.whitened.longest_along
         rows *= sqrt(link.free(query.location)[1]) / EVEN_ROWS
         shorter = own @ directions / np.maximum(rows, 1.0)
         own = psd_part(shorter @ shorter.T, power=0.5)
         share -= counts
-        query, _ = own_slope(own, share)
+        query = own_slope(own, share)
     slope, put_back, scale = query.read(session.sum(query, share))
     # Directions in which rows beyond T have more than half of the slope of rows shortened to T
     mostly = put_back / query.mean_excess - 0.5 * (slope - put_back)
@@ -431,7 +428,6 @@ def likelihood_alone(
     last = replace(
         last,
         limit=sqrt(p * max(last.square, last.square_scale) / max(trace_of(of_steps), 1e-300)),
-        length=1.0,
         slope=slope,
         slope_scale=min(scale, turned_scale),
         far=(directions, both_scales, UNEVEN * put_back, bend),

@@ -73,6 +73,8 @@ class LineScoreQuery(ScoreQuery):
         w, and the part of the mean excess that is missing.
     uncounted : float
         The part of the records that the noise of a count of lengths hides.
+    apart : bool
+        Whether a class of lengths stands out of noise behind one that does not.
     """
 
     mean_excess: float = 0.5
@@ -80,6 +82,7 @@ class LineScoreQuery(ScoreQuery):
     missed: float = 0.0
     put_back: tuple[float, float] = (1.0, UNEVEN)
     uncounted: float = 0.0
+    apart: bool = False
     name = "scores of the line"
 
     def residuals(
