@@ -313,7 +313,7 @@ _FREE = {
         "_estimation/_loop/_far_rows.py": "FAR_LENGTH SHORTER",
         "_estimation/_loop/_fit.py": "LEAST_SHARE",
         "_estimation/_loop/_line.py": (
-            "EXPONENTS PRIOR LEAST_EXCESS LOCAL_CLASSES EVEN_ROWS WORTHLESS TYPICAL"
+            "EXPONENTS PRIOR LEAST_EXCESS LOCAL_CLASSES EVEN_ROWS TYPICAL"
         ),
         "_estimation/_loop/_rules.py": (
             "LEARNT MEAN_RECORDS DECLARED OWN_SLOPE LINE_AND_GRAM LAST_SHARE LAST_COUNT "
