@@ -442,12 +442,12 @@ class Windows:
         starts = self._starts(now)
         for place, start in enumerate(starts[:-1]):
             cuts = starts[place + 1 :]
-            if (self._gaps(start, cuts, now, self._misfit) >= self.doubt / len(starts)).all():
+            gaps = self._gaps(start, cuts, now)
+            if (gaps(self._misfit) >= self.doubt / len(starts)).all():
                 return self._since(start, now)
             if place:
                 continue  # an alarm is about all rounds
-            explained = self._gaps(start, cuts, now, MISFIT)
-            seen = np.flatnonzero(explained < self._alarm(len(starts)))
+            seen = np.flatnonzero(gaps(MISFIT) < self._alarm(len(starts)))
             if seen.size:
                 change = cuts[seen[-1]]
                 self._origin = change.rounds
@@ -484,8 +484,8 @@ class Windows:
         answer = Answer(value, end.rounds - start.rounds, end.noise_since(start))
         return self._query.equations(answer)
 
-    def _gaps(self, start: Any, cuts: list[Any], now: Any, misfit: float) -> "Array":
-        """Probabilities of estimates before and after each cut that differ so much by chance.
+    def _gaps(self, start: Any, cuts: list[Any], now: Any) -> Callable[[float], "Array"]:
+        """By a misfit, probabilities of estimates before and after each cut that differ by chance.
 
         The noise of a sum and that of its continuation may be correlated; twice the sum of both
         covariances bounds the covariance of a difference whatever the correlation is, and the
@@ -497,10 +497,14 @@ class Windows:
         )
         correlations = [self._correlation(start, cut, now) for cut in cuts]
         wider = 1.0 + np.reshape(correlations, (-1, 1, 1, 1))
-        scatter = wider * covariances.sum(axis=0) + misfit**2 * inverses
+        scatter = wider * covariances.sum(axis=0)
         differences = new - old
-        squares = (differences * np.linalg.solve(scatter, differences)).sum(axis=(1, 2, 3))
-        return chdtrc(differences[0].size, squares)  # the tail of chi squared
+
+        def gaps(misfit: float) -> "Array":
+            found = differences * np.linalg.solve(scatter + misfit**2 * inverses, differences)
+            return chdtrc(differences[0].size, found.sum(axis=(1, 2, 3)))  # tail of chi squared
+
+        return gaps
 
     def _estimates(self, windows: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Weights in each window, their covariances, and inverses of the mean squares of the rows.

@@ -190,7 +190,7 @@ def test_a_difference_is_compared_with_its_noise_correlation_and_misfit():
     for misfit in (0.0, 0.07):
         square = 0.1**2 / (1.5 * 2 * 0.002 + misfit**2)
         windows = WindowsOfMeans(0.002 * np.eye(1))
-        (found,) = windows._gaps(NOTHING, [cut], now, misfit)
+        (found,) = windows._gaps(NOTHING, [cut], now)(misfit)
         assert found == pytest.approx(stats.chi2.sf(square, 1))
 
 
