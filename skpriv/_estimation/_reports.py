@@ -333,7 +333,7 @@ class ReportedFit(Released):
             noise=noise / n**2,
             noise_dual=n * dual,
             shared=away * vectors[:, hidden],
-            unsigned=np.empty((len(eq.target), 0)),
+            inverted=np.empty((len(eq.target), 0)),
             hidden=vectors[:, hidden],
             held=across_cells.held,
             empty=across_cells.empty,

@@ -238,6 +238,21 @@ def test_a_test_of_a_list_with_an_empty_level_is_that_of_the_others():
     assert np.isnan(found.contrast({"w=b": 1.0, "w=rare": -1.0}).estimate[0])
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "classes"])
+def test_a_joint_test_is_the_same_whichever_sums_span_it(kind):
+    """It was up to 2.9 times as large, and 1.7 by other signs, with 100 rows of a level."""
+    found = fitted(kind, True, 20_000, 100, 2.0, 0)
+    names = [name for name in found.names if name != "intercept"]
+    test = found.wald_test(names)
+    assert 1 < test.degrees_of_freedom
+    assert found.wald_test(names[::-1]).statistic == pytest.approx(test.statistic)
+    weights = np.random.RandomState(1).normal(size=(len(names), len(found.names)))
+    weights[:, [name not in names for name in found.names]] = 0.0
+    sums = found.contrast(weights).wald_test()
+    assert sums.statistic == pytest.approx(test.statistic)
+    assert sums.degrees_of_freedom == test.degrees_of_freedom
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["line", "SSP", "re-weighted", "logistic"])
 @pytest.mark.parametrize("effect", [1.0, 4.0])

@@ -546,8 +546,8 @@ class LoopFit(Released):
         across = 0.5 * scale**2 * (float(solved @ solved) + hidden.sum() * size**2)
         spread = noise + across + typical / records * values
         seen = ~hidden
-        unsigned = inversion_excess(values[seen], moments[seen], spread[seen], scale, inverted)
-        unsigned = vectors[:, seen] * np.minimum(unsigned, size)
+        by_inversion = inversion_excess(values[seen], moments[seen], spread[seen], scale, inverted)
+        by_inversion = vectors[:, seen] * np.minimum(by_inversion, size)
         noise += float(slope_noise @ slope_noise) + 0.5 * scale**2 * hidden.sum() * size**2
         if scale:
             rest = right - slope @ step
@@ -593,7 +593,7 @@ class LoopFit(Released):
             records=records / self.degrees if self.degrees else max(records - len(values), 1.0),
             noise=noise,
             shared=np.column_stack([replies @ (vectors.T @ shared), *others]),
-            unsigned=unsigned,
+            inverted=by_inversion,
             hidden=vectors[:, hidden],
             size=largest,
             lost=MOSTLY if scale else ROUNDED_SQUARE,

@@ -89,8 +89,8 @@ class LoopLaw:
         The dual of the privacy noise, which may not be that of the records: see :class:`KnownMean`.
     shared : ndarray of shape (p, n_shared)
         The points times it are deviations of independent errors that points share.
-    unsigned : ndarray of shape (p, n_unsigned)
-        The same of errors whose sign at a point is not known, such as that of inversion.
+    inverted : ndarray of shape (p, n_inverted)
+        The same of what the inversion of slopes adds.
     hidden : ndarray of shape (p, n_hidden)
         The directions that noise hides, as orthonormal columns.
     size : float
@@ -118,7 +118,7 @@ class LoopLaw:
     noise: float
     noise_dual: np.ndarray
     shared: np.ndarray
-    unsigned: np.ndarray
+    inverted: np.ndarray
     hidden: np.ndarray
     held: np.ndarray
     size: float = 0.0
@@ -151,9 +151,6 @@ class LoopLaw:
         share = noise_share(robust, typical, noise, UNEQUAL)
         sampling = np.maximum((1.0 - share) * robust + share * typical, self.least * typical)
         sampling /= self.records
-        apart = self._apart(points)
-        if apart.size:
-            privacy += quadratic_forms(apart)
         with np.errstate(over="ignore", invalid="ignore"):
             uncertain = (noise / self.records) ** 2 * (1.0 - share)
         return sampling + STUDENT * uncertain / (sampling + privacy), privacy
@@ -177,8 +174,14 @@ class LoopLaw:
         return across_all(points, self.held)
 
     def estimable_weights(self, points: np.ndarray) -> np.ndarray:
-        """Weights of independent sums of points that are estimable, with all of their sums."""
-        return estimable_weights(points, self.held, self.hidden, self.lost)
+        """Weights of independent sums of points that are estimable, with all of their sums.
+
+        The variance of each sum is shrunk by itself, so that a joint test would depend on which
+        sums span all. They are the orthonormal points whose vectors v are orthogonal, too.
+        """
+        weights = estimable_weights(points, self.held, self.hidden, self.lost)
+        turns, _, _ = np.linalg.svd(weights @ points @ self.dual, full_matrices=False)
+        return turns.T @ weights
 
     def covariances(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Covariance matrices by sampling and by privacy, each of shape (n_points, n_points).
@@ -198,19 +201,19 @@ class LoopLaw:
         scale = np.sqrt(sampling / np.where(diagonal > 0.0, diagonal, 1.0))
         robust = robust * np.outer(scale, scale)
         np.fill_diagonal(robust, sampling)
-        unsigned = np.abs(points @ self.unsigned)
-        deviations = np.column_stack([points @ self.shared, unsigned, self._apart(points)])
+        deviations = points @ np.column_stack(self._deviations)
         return robust, self.noise * noise_dual @ noise_dual.T + deviations @ deviations.T
 
-    def _apart(self, points: np.ndarray) -> "Array":
-        """Deviations by hidden directions, which are not linear in the points."""
-        return self.size * np.abs(points @ self.hidden)
+    @property
+    def _deviations(self) -> list[np.ndarray]:
+        """The points times these are deviations of independent errors by privacy, beside noise."""
+        return [self.shared, self.inverted, self.size * self.hidden]
 
     @cached_property
     def _roots(self) -> np.ndarray:
         """The factors of the points for v and for their deviation by privacy, in this order."""
         # A sum of squares of many linear functions is one of as many as there are coordinates
-        roots = [sqrt(self.noise) * self.noise_dual, self.shared, self.unsigned]
+        roots = [sqrt(self.noise) * self.noise_dual, *self._deviations]
         return np.vstack([self.dual.T, np.linalg.qr(np.column_stack(roots).T, mode="r")])
 
 

@@ -22,7 +22,7 @@ def _law(released, noise, privacy=0.0, records=1.0):
     return LoopLaw(
         solution=np.zeros(len(one)), dual=one, residual_gram=released, residual_scale=noise,
         typical_gram=one, records=records, noise=privacy, noise_dual=one, shared=none,
-        unsigned=none, hidden=none, held=none,
+        inverted=none, hidden=none, held=none,
     )  # fmt: skip
 
 

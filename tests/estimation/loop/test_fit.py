@@ -42,7 +42,7 @@ def _misses(part):
     for _ in range(1500):
         x = np.r_[rng.normal(size=SEEN), 0.3 * rng.normal(size=P - SEEN)][None]
         law = _fit(rng).law()
-        counted = {name: part * getattr(law, name) for name in ("unsigned", "size")}
+        counted = {name: part * getattr(law, name) for name in ("inverted", "size")}
         variance = float(sum(replace(law, **counted).variances(x))[0])
         if law.resolved(x)[0]:
             missed.append((float(law.value(x)[0] - x[0] @ TRUTH)) ** 2 > 1.96**2 * variance)
@@ -200,7 +200,7 @@ def test_little_is_added_where_every_direction_is_seen():
         whole = replace(equation, slope=np.eye(P) / P, slope_scale=scale)
         fit = LoopFit(0.0, np.eye(P), TRUTH, 1e-4, np.eye(P) / P, (whole,), None, True, 1000)
         law, points = fit.law(), rng.normal(size=(5, P))
-        added = np.square(points @ law.unsigned).sum(axis=1)
+        added = np.square(points @ law.inverted).sum(axis=1)
         assert law.resolved(points).all() and (added <= most * sum(law.variances(points))).all()
     law = _fit(rng).law()  # of which directions are hidden: all counts in full in the covariances
     np.testing.assert_allclose(np.diagonal(law.covariances(points)[1]), law.variances(points)[1])

@@ -62,7 +62,7 @@ def test_hidden_directions_count_with_their_size():
     none, zero = np.zeros((2, 0)), np.zeros((2, 2))
     law = LoopLaw(
         solution=np.zeros(2), dual=zero, residual_gram=zero, residual_scale=0.0, typical_gram=zero,
-        records=1.0, noise=0.0, noise_dual=zero, shared=none, unsigned=none,
+        records=1.0, noise=0.0, noise_dual=zero, shared=none, inverted=none,
         hidden=np.array([[0.0], [1.0]]), held=none, size=2.0,
     )  # fmt: skip
     points = np.array([[3.0, 0.0], [0.0, 1.0], [1.0, 0.5]])
@@ -74,7 +74,7 @@ def test_a_robust_variance_is_not_believed_below_its_least_part():
     none, one = np.zeros((1, 0)), np.eye(1)
     law = LoopLaw(
         solution=np.zeros(1), dual=one, residual_gram=-1e-3 * one, residual_scale=1e-9,
-        typical_gram=one, records=1.0, noise=1.0, noise_dual=one, shared=none, unsigned=none,
+        typical_gram=one, records=1.0, noise=1.0, noise_dual=one, shared=none, inverted=none,
         hidden=none, held=none,
     )  # fmt: skip
     assert 0.01 < law.variances(one)[0][0] < 1.0
