@@ -256,7 +256,7 @@ def from_dict(data: Any) -> Any:
     True
     """
     if not isinstance(data, dict) or "model" not in data or "format" not in data:
-        raise ValueError("This is not a model of skpriv: pass what to_dict returned.")
+        raise ValueError("This is not a model of skpriv: pass what save wrote or to_dict returned.")
     if data["format"] != MODEL_VERSION:
         raise ValueError(
             f"The model has format {data['format']!r}, and this version of skpriv reads format "

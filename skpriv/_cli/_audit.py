@@ -146,7 +146,7 @@ def run_audit(args: "Namespace") -> int:
     refuse(0 < args.runs < 8, f"--runs {args.runs} must be 0, or at least 8.")
     chosen = [one for one in claims() if one[0].startswith(args.name)]
     names = ", ".join(sorted(ESTIMATORS | POLICIES))
-    refuse(not chosen, f"{args.name!r} begins none of the names {names}.")
+    refuse(not chosen, f"NAME {args.name!r} must be one of {names}, or how one begins.")
     claim = Budget(args.epsilon, args.delta)
     used = Budget.from_mu(2.0 * claim.mu, claim.delta) if args.half_noise else claim
     print(f"Claim: epsilon = {claim.epsilon:g} at delta = {claim.delta:g}", end="\n\n")

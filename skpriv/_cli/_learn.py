@@ -63,5 +63,5 @@ def _read(args: "Namespace", path: Path) -> list[tuple[Any, float]]:
         return list(zip(columns["event"], map(float, columns["reward"]), strict=True))
     except (LookupError, TypeError, ValueError):
         raise CommandError(
-            f"The rewards {path} need an event, and its reward as a number, in each line."
+            f"The rewards {path} need the columns event and reward, and a number as each reward."
         ) from None

@@ -93,7 +93,10 @@ def column_bounds(
         found = same_names(names, given)
         absent = [name for name, column in zip(names, found) if column is None]
         if absent:
-            raise ValueError(f"{parameter} has no range for {absent}: add a (low, high) for each.")
+            raise ValueError(
+                f"{parameter} has no range for {absent}: add a (low, high) for each, or leave "
+                "these columns out of X."
+            )
         given = [given[name] for name in found]
     of_lists = isinstance(given, tuple) and not any(isinstance(x, tuple) for x in given)
     if of_lists and n_features == 2 and [np.size(x) for x in given] == [2, 2]:

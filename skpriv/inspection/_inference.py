@@ -14,7 +14,7 @@ from .._estimation._levels import two_sided_quantile
 from .._linalg import ROUNDED
 from .._parameters import Estimand, IntervalMethod, Level, validated
 from .._printing import Exported, Table, aligned, installed, sentence
-from ..records import same_names
+from ..records import present_names
 from ._units import INTERCEPT, last_step, law_in_units, named_note
 
 if TYPE_CHECKING:
@@ -23,14 +23,17 @@ if TYPE_CHECKING:
 
 COLUMNS = ("estimate", "std_error", "low", "high", "statistic", "p_value", "privacy_share")
 RATIOS = ("ratio", "ratio_low", "ratio_high")
-FIT_NOTE = (
-    "The numbers of the fit follow from released answers. Those of a line or of counts allow for "
-    "residuals beyond the clip, up to a tail like the inverse cube. Those of classes are as if "
+LINE_NOTE = (
+    "The numbers of the fit follow from released answers. Their intervals allow for a tail of "
+    "clipped residuals that falls like the inverse cube, or faster."
+)
+CLASS_NOTE = (
+    "The numbers of the fit follow from released answers. An explained deviance is computed as if "
     "log-odds were normal."
 )
 NO_FIT_NOTE = (
-    "No R-squared or explained deviance is given: their errors are known for lines, counts and two "
-    "classes, with an intercept, of independent rows, where a trusted curator or a sum adds noise."
+    "No R-squared or explained deviance is given. They need coefficients that are estimable, an "
+    "intercept, independent rows, at most two classes, and a trusted curator or a secure sum."
 )
 BETWEEN = "log-odds of classes against each other"
 BETWEEN_RATIO = "an odds ratio between these classes (of intercepts: odds)"
@@ -253,7 +256,7 @@ class Inference(Exported):
         Parameters
         ----------
         names : str or list of str, default=None
-            Coefficients, or the name of a list of levels, for all of its levels. None is all but
+            Coefficients, and names of lists of levels, for all of their levels. None is all but
             the intercept.
 
         Returns
@@ -263,8 +266,8 @@ class Inference(Exported):
         """
         if names is None:
             names = [name for name in self.names if name != INTERCEPT]
-        elif isinstance(names, str):
-            names = self.lists.get(names, ("", [names]))[1]
+        names = [names] if isinstance(names, str) else names
+        names = [level for name in names for level in self.lists.get(str(name), ("", [name]))[1]]
         places = self._places(names)
         if not places or len(set(places)) < len(places):
             raise ValueError(f"names={names!r} must be at least one name, and each once.")
@@ -281,10 +284,10 @@ class Inference(Exported):
         return test
 
     def _places(self, names: Iterable[Any]) -> list[int]:
-        found = same_names([name if isinstance(name, str) else None for name in names], self.names)
-        if None in found:
-            name = list(names)[found.index(None)]
-            raise ValueError(f"{name!r} is not a coefficient: they are {', '.join(self.names)}.")
+        texts = [name if isinstance(name, str) else None for name in names]
+        found = present_names(
+            texts, self.names, "the test or contrast", "the table", what="coefficients"
+        )
         return [self.names.index(one) for one in found]
 
     def _weights(self, weights: Any) -> np.ndarray:
@@ -352,9 +355,9 @@ class Inference(Exported):
             yield f"{law.compared}."
         if law.leverage is not None:
             yield (
-                "A few far rows, which no private count can tell from none, may move the "
-                "least-squares line further: one row inside of the ranges can have "
-                f"{min(law.leverage, 1.0):.2g} of the weight of all rows in its direction."
+                "A few rows far from all others, which no private count can find, may move the "
+                "least-squares line further: one row inside of the ranges can have up to "
+                f"{100.0 * min(law.leverage, 1.0):.3g}% of the weight of all rows in its direction."
             )
         if (law.privacy > 0.0).any():
             yield (
@@ -362,7 +365,8 @@ class Inference(Exported):
                 "of its square that is noise."
             )
         if self.statistics is not None:
-            yield FIT_NOTE if self.statistics else NO_FIT_NOTE
+            note = CLASS_NOTE if self.ratio_name == "odds ratio" else LINE_NOTE
+            yield note if self.statistics else NO_FIT_NOTE
 
     def joint_tests(self) -> dict[str, WaldTest]:
         """Test of each list: that all of its levels are like the reference level.

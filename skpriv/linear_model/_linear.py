@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from .._contracts import Scalar
 
 STRAIGHT = (
-    "In least squares all residuals and rows count in full: that line is fitted where "
-    "least squares is declared as the estimand"
+    "The least-squares line, in which all residuals and rows count in full, is fitted with "
+    "estimand='least_squares'"
 )
 
 

@@ -193,7 +193,9 @@ class Plan(Printed):
         """
         check_level(power)
         check_level(confidence_level)
-        names = present_names(self.names if name is None else [name], self.names, "name", "X")
+        names = present_names(
+            self.names if name is None else [name], self.names, "people_needed", "the plan"
+        )
         estimand = self.estimand if estimand is None else estimand
         present_names([estimand], self.std_errors, "estimand", "what can be declared")
         if not 0.0 < abs(effect) < inf:
@@ -236,7 +238,7 @@ class Plan(Printed):
         hidden = np.array(self.names)[~self.estimable].tolist()
         absent = [name for name in hidden if name.startswith(self.absent)]
         if absent:
-            yield f"Assumed absent (-), as shares does not name it: {', '.join(absent)}."
+            yield f"Assumed absent (-), as shares names none of them: {', '.join(absent)}."
         if rest := [name for name in hidden if name not in absent]:
             yield f"Not estimable (-) with these records and this budget: {', '.join(rest)}."
         if isfinite(self.level_records):

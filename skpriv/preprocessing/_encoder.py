@@ -101,7 +101,7 @@ class SchemaEncoder(PublicTransformer):
         for name, share in (shares | dict(given or {})).items():
             column = schema[name]
             if isinstance(share, Real):
-                share = {column.coded[0][1] if isinstance(column, Boolean) else "true": share}
+                share = {column.coded[0][1] if isinstance(column, Boolean) else "a number": share}
             shares[name] = column.expected_shares(share, smallest)
         return shares
 

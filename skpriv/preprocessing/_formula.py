@@ -482,7 +482,8 @@ def _design_of(formula: str, schema: "Schema") -> _Design:
         if target is None:
             raise ValueError(
                 f"The left-hand side of formula={formula!r} must be one column of the schema: "
-                "transform the target before the fit, with its bounds."
+                "transform the target before the fit, with its bounds. FormulaEncoder needs no "
+                "left-hand side, since fit takes y."
             )
     if any(not hasattr(term, "factors") for term in parsed):
         raise ValueError(f"formula={formula!r} must have one right-hand side.")
@@ -552,7 +553,7 @@ def _factor(factor: Any, schema: "Schema") -> tuple[Any, ...]:
         if not isinstance(of, ast.Name) or schema[of.id]._level_names is None:
             raise ValueError(
                 f"{written} must be C(column) of a column with levels: Categorical, Ordinal or "
-                "Boolean in the schema."
+                "Boolean in the schema, whose first category is the reference level."
             )
         return of.id, {of.id}
     for node in names:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 AHEAD = 2  # blocks that are read while another one is used
 OTHER_LENGTH = (
-    "a pass over the rows did not find n={n} of them, which is public and has to stay: state the "
-    "right number, and let nobody write to them meanwhile."
+    "a pass over the rows did not find n={n} of them: state the right public number, return all "
+    "rows in each pass, and let nobody write to them during a fit."
 )
 
 

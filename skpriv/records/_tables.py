@@ -90,8 +90,9 @@ def from_table(
     source = source_of(table)
     if source is None:
         raise TypeError(
-            f"a {type(table).__name__} is no table with named columns: for arrays and for what "
-            "you read yourself there is from_batches, for paths from_parquet."
+            f"a {type(table).__name__} is no table with named columns. from_parquet takes paths "
+            "of Parquet files, and from_batches takes arrays. For a CSV file pass "
+            "pyarrow.dataset.dataset(path, format='csv') and its number of rows, n."
         )
     target, features = chosen_columns(target, features, source.names)
     columns = [*features, *([] if target is None else [target])]
@@ -284,7 +285,8 @@ def check_public(
     if not accept_sparse and issparse(X):
         raise TypeError(
             "X is sparse data, but dense rows are required: pass X.toarray(); in a pipeline pass "
-            "OneHotEncoder(sparse_output=False) and ColumnTransformer(sparse_threshold=0)."
+            "OneHotEncoder(sparse_output=False) and ColumnTransformer(sparse_threshold=0). "
+            "SSPRegressor and IHTRegressor take sparse rows."
         )
     if rows is None:
         refuse_no_numbers(X, "X")

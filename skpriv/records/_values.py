@@ -31,10 +31,10 @@ RENAME = (
     "such as these, by table.columns = ['x0', 'x1', ...]:"
 )
 INVALID_VALUES = (
-    "the rows or targets contain NaN, infinity, or a value that is not a number (or, of a policy, "
-    "an action out of range). Each value of an argument must be neither a string nor another "
-    "object, but a finite number. Which value is wrong stays private, and the charge stays. Clean "
-    "or fill in the rows beforehand by a public rule, as TableEncoder does."
+    "the rows or targets contain NaN, infinity, or a value that is not a number (of a policy: or "
+    "an action out of range). Values of an argument must be neither missing nor strings, but "
+    "finite numbers. Which one is wrong stays private, and the charge stays. Fill in such cells by "
+    "a public rule before the fit, as TableEncoder does."
 )
 
 

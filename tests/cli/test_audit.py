@@ -53,7 +53,7 @@ def test_a_picture(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nobody"], "begins none of"),
+        (["nobody"], "NAME 'nobody'"),
         (["--runs", "3"], "at least 8"),
         (["--plot", "a.txt"], "a.txt"),
     ],

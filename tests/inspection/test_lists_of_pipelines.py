@@ -63,6 +63,8 @@ def test_one_hot_columns_of_public_lists_have_the_table_of_their_levels(fields, 
     of_list, of_levels = found.wald_test("w"), found.wald_test(levels)
     assert of_list.statistic == pytest.approx(of_levels.statistic)
     assert of_list.degrees_of_freedom == of_levels.degrees_of_freedom
+    both = found.wald_test(["w", "x"])
+    assert both.statistic == pytest.approx(found.wald_test([*levels, "x"]).statistic)
 
 
 def test_reference_of_a_list_is_the_level_that_is_dropped():

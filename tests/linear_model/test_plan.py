@@ -353,7 +353,7 @@ def test_what_cannot_be_planned_is_refused_in_words(settings, given, words):
 
 
 @pytest.mark.parametrize(("given", "words"), [
-    ({"effect": 0.0}, "effect=0.0"), ({"effect": 1.0, "name": "x9"}, "name names 'x9'"),
+    ({"effect": 0.0}, "effect=0.0"), ({"effect": 1.0, "name": "x9"}, "people_needed names 'x9'"),
     ({"effect": 1.0, "estimand": "likelihood"}, "estimand names 'likelihood'"),
     ({"effect": 1.0, "power": 1.0}, "confidence_level"),
 ])  # fmt: skip
@@ -383,7 +383,7 @@ def test_what_no_share_names_is_assumed_absent_and_not_said_to_be_hidden():
     assert "Not estimable" not in plan
     rare = {"age": {"missing": 1e-5}}
     told = " ".join(str(model.plan(20_000, schema=SHARED, shares=rare)).split())
-    assert "this budget: age=missing against 54." in told and "not name it: sex=other" in told
+    assert "this budget: age=missing against 54." in told and "of them: sex=other" in told
 
 
 @pytest.mark.parametrize("level", [True, "True", "true", 1])

@@ -39,23 +39,22 @@ class ActionSpace:
     def checked_shape(self, contexts: Any, of_rows: bool = False) -> tuple[int, ...]:
         """Shape of contexts, or of one row a round: it is public, and no value is looked at."""
         shape = public_shape(contexts)
-        name = "contexts"
-        wanted = "(n_actions, n_features); with shared=False it is (n_features,)"
+        name = "rows" if of_rows else "contexts"
+        wanted = "(n_actions, n_features), or with shared=False (n_features,)"
         fits = len(shape) == 3 and self.n_actions in (0, shape[1])
         if of_rows or not self.shared:
-            name = "rows" if of_rows else name
             wanted = (
-                "(n_features,): the features of the chosen action, or with shared=False those of "
-                "the round. Features of each action in contexts need shared=True"
+                "(n_features,): with shared=False the features of the round, and in rows those of "
+                "the chosen action. Features of each action need shared=True"
             )
             fits = len(shape) == 2
         if self.n_features is not None and shape[-1:] != (self.n_features,):
             fits = False
-            wanted += f", and {self.n_features} features as the first rounds had"
+            wanted += f". There must be {self.n_features} features, as in the first rounds"
         if not fits or 0 in shape[1:]:
             raise ValueError(
-                f"{name} have shape {shape[1:]} in a round, which must be {wanted}. Rounds are "
-                "the first axis, but for the one of Loop.rank."
+                f"{name} have shape {shape[1:]} in each round, and must have {wanted}. Rounds "
+                "are the first axis; Loop.rank takes one round without it."
             )
         return shape
 

@@ -72,7 +72,7 @@ def _read(path: Any) -> Any:
     with open(path, "rb") as file, naming(path):
         content = file.read(MOST_ENTRIES + 1)
         if not content.startswith(MAGIC) or len(content) > MOST_ENTRIES:
-            raise ValueError("it is no policy that was saved: give one that its save wrote.")
+            raise ValueError("it is no saved policy: pass a file that policy.save(path) wrote.")
         line, _, body = content[len(MAGIC) :].partition(b"\n")
         header = parsed(line)
         version = header.get("version") if isinstance(header, dict) else None

@@ -32,8 +32,8 @@ LIKELIHOOD = "curve of maximum likelihood"
 UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit
 
 COMPARED = (
-    "Far rows count for less in this curve than in maximum likelihood: that curve is fitted where "
-    "maximum likelihood is declared as the estimand"
+    "The curve of maximum likelihood, in which far rows count in full, is fitted with "
+    "estimand='likelihood'"
 )
 
 

@@ -153,7 +153,7 @@ def test_errors_speak_of_the_shapes_that_rank_and_reward_take(shared, tmp_path):
     one = np.zeros((2, 3)) if shared else np.zeros(3)
     wrong, given = (np.zeros(3), "(3,)") if shared else (np.zeros((2, 3)), "(2, 3)")
     wanted = "(n_actions, n_features)" if shared else "(n_features,)"
-    words = re.escape(f"contexts have shape {given} in a round, which must be {wanted}")
+    words = re.escape(f"contexts have shape {given} in each round, and must have {wanted}")
     for ask, asked in ((service.rank, ("a", wrong)), (service.rank_many, (["a"], wrong[None]))):
         with pytest.raises(ValueError, match=words):
             ask(*asked)
