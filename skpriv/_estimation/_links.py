@@ -230,7 +230,7 @@ class BentLink(StepLink):
     signal = 3.0
     far_length = 2.0
     degrees = 1.0
-    run_off = 0.042
+    run_off = 0.071
     slope_left = 0.7
     least_effective_records = 150.0
     mean_effective_records = 45.0
@@ -262,7 +262,6 @@ class Logit(BentLink):
 
     counts = False
     shrunk_by = 40.0
-    run_off = 0.071  # scores have less noise for what noise moves
     least_effective_records = 55.0
     steepest: float = 0.25 * BentLink.far_length
     limit: float = 1.0

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import entr, expit, ndtr
 from sklearn.base import clone
 
@@ -184,6 +185,18 @@ def test_what_is_not_told_is_left_out():
 def test_explained_deviance_grows_from_none_to_nearly_all(rate):
     values = [_explained_deviance(variance, rate) for variance in (0.0, 0.1, 0.5, 2.0, 1e3)]
     assert values[0] == 0.0 and np.all(np.diff(values) > 0.0) and values[-1] < 1.0
+
+
+def test_explained_deviance_of_effects_that_tell_nearly_every_class():
+    """Log-odds of a deviation of 5 leave .35 of the deviance; none above 3 would leave .52."""
+    odds = np.linspace(-40.0, 40.0, 20_001)
+    chances = stats.norm.pdf(odds / 5.0)
+    chances /= chances.sum()
+    p = expit(odds)
+    weights = chances * p * (1.0 - p)
+    variance = weights @ odds**2 / weights.sum()
+    explained = 1.0 - chances @ (entr(p) + entr(1.0 - p)) / np.log(2.0)
+    assert _explained_deviance(variance, 0.5) == pytest.approx(explained, abs=0.01)
 
 
 def _told(monkeypatch, explained, variance, **last):

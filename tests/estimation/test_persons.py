@@ -52,6 +52,19 @@ def test_next_to_nobody_is_cut():
         assert (session.lengths > cut(session)).mean() < 0.01
 
 
+def test_one_person_in_seven_hundred_is_not_cut():
+    """Whoever is cut is missing in the moment, and no interval counts them: one in a thousand may.
+
+    With twice that, all persons in the class of the longest scores would be cut.
+    """
+    session = Counted(0.05, 0.0, 0, n=100_000)
+    session.value = np.zeros(len(SCORE_LENGTHS))
+    session.value[[2, 8]] = 99_850.0, 150.0
+    assert cut(session) > SCORE_LENGTHS[8]
+    session.value[[2, 8]] = 99_950.0, 50.0
+    assert cut(session) < SCORE_LENGTHS[8]
+
+
 def test_where_noise_hides_everybody_nothing_is_cut():
     silent = Counted(0.05, 1e4, 0)
     silent.value = np.zeros(len(SCORE_LENGTHS))

@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 
+from skpriv._estimation._loop import _line
+from skpriv._estimation._loop._line_queries import OwnSlopeQuery
 from skpriv.inspection import inference
 from skpriv.linear_model import (
     IVRegressor, LinearRegression, LogisticRegression, PoissonRegressor, ReweightedRegressor,
@@ -159,17 +161,28 @@ def test_a_rare_level_hides_no_line_of_a_declared_likelihood_of_counts(epsilon, 
     assert len(inside) >= 10 and np.mean(inside) >= 0.8
 
 
-def test_rows_of_a_rare_level_are_not_put_back_for_the_slope_of_classes():
+def test_rows_of_a_rare_level_are_not_put_back_for_the_slope_of_classes(monkeypatch):
     """In fits whose counts tell the level, with .33 of the standard errors until it was seen.
 
-    Coverage of the others was .80.
+    Coverage of the others was .80. Lengths are counted anew in coordinates in which no row is
+    longer than 8 in any direction: with 4 six tables of counts told fewer coefficients.
     """
+    asked, ask = [], _line._shortened
+
+    def shortened(session, query, *given):
+        if isinstance(query, OwnSlopeQuery):
+            slope = query.link.free(query.location)[1]
+            asked.append(np.sqrt(slope) * query.whitened.longest_along[1].max())
+        return ask(session, query, *given)
+
+    monkeypatch.setattr(_line, "_shortened", shortened)
     whole = np.diagonal(fitted("likely classes", False, 20_000, 0, 3.0, 0).law.sampling)
     for seed in (2, 9):
         found = fitted("likely classes", True, 20_000, 100, 3.0, seed)
         others = [name != "w=rare" for name in found.names]
         ratio = np.sqrt(np.diagonal(found.law.sampling)[others] / whole)
         assert 0.85 < ratio.min() and ratio.max() < 1.15
+        assert asked[-2] > 8.1 and asked[-1] == pytest.approx(8.0)
 
 
 @pytest.mark.slow

@@ -294,10 +294,11 @@ def test_a_level_needs_as_many_rows_as_the_table_says(n, most_rows, columns):
 
 @pytest.mark.parametrize("kind", ["classes", "counts"])
 def test_the_rows_that_a_plan_says_tell_a_level_that_has_an_effect(kind):
-    """A dash in at most 2 of 8 fits; of a quarter of these rows most fits have one.
+    """A dash in at most 3 of 12 fits: of 30 fits 3 of classes, and 9 of counts, have one.
 
     Noise moves the linear part of rarer levels to where the slope is 0. Before that was counted, a
-    plan said 89 rows, with which 2 of 3 fits had a dash.
+    plan said 89 rows, with which 2 of 3 fits had a dash. Half of `run_off`, or twice `slope_left`,
+    would say .71 of these rows, with which 6 and 7 of the 12 have one.
     """
     pd = pytest.importorskip("pandas")
     Model, target = {
@@ -308,7 +309,7 @@ def test_the_rows_that_a_plan_says_tell_a_level_that_has_an_effect(kind):
     model = Model(epsilon=1.0, data_norm=1.0, **target)
     rows = round(model.plan(5_000, schema=schema).level_records)
     hidden = []
-    for seed in range(8):
+    for seed in range(12):
         rng = np.random.RandomState(seed)
         site = rng.choice(3, 5_000)
         site[:rows] = 3
@@ -320,7 +321,7 @@ def test_the_rows_that_a_plan_says_tell_a_level_that_has_an_effect(kind):
         frame = {"site": np.array(["A", "B", "C", "rare"], dtype=object)[site], "x": x}
         line = make_pipeline(TableEncoder(schema), model.set_params(random_state=seed))
         hidden.append("site=rare" in inference(line.fit(pd.DataFrame(frame), y)).hidden)
-    assert sum(hidden) <= 2
+    assert sum(hidden) <= 3
 
 
 @pytest.mark.usefixtures("two_rehearsals")

@@ -82,6 +82,27 @@ def test_where_the_line_is_not_true_nothing_is_forgotten(Policy):
     assert regret < 1.3 * regret_of(Policy(window=None, **options), world)
 
 
+def test_weights_of_a_bent_world_may_differ_by_what_predictions_are_taken_to_move():
+    """By .07 in each direction of the rows, between rounds in which other actions were played.
+
+    Nothing has changed there, so that nothing may be forgotten: half of the misfit would find such
+    a difference in 3 of 1,000 cuts.
+    """
+    squares, n = np.array([0.3, 0.2, 0.1, 0.05]), 1_000_000
+    windows, away = Windows(None, exact=True), 0.07 / np.sqrt(squares)
+    design = n * np.diag(squares)
+
+    def since(start, end):
+        target = design @ (away * start)
+        return NormalEquations(
+            design=design, target=target, gram=design, square=0.1 * n, n=n, symmetric=True,
+            design_scale=0.0, target_scale=0.0, gram_scale=0.0,
+        )  # fmt: skip
+
+    windows._since, windows._correlation = since, lambda *marks: 0.0
+    assert windows._gaps(0, [1], 2)(windows._misfit) > 0.3
+
+
 def test_an_alarm_inside_of_a_phase_outlives_the_phase():
     # Phases of 20, 40 and 80 reads: the alarm comes in the middle of one of them.
     policy = LinUCB(epsilon=8.0, update_every=20, horizon=400, random_state=0)

@@ -42,6 +42,16 @@ def test_noise_alone_is_seldom_taken_for_far_rows():
         assert np.mean(found) < 0.09  # passes with a chance of 99% for 5.5%, of 1% for 13%
 
 
+def test_noise_of_one_number_is_taken_for_far_rows_as_seldom_as_is_stated():
+    """What is found is added to the slope, which would be too large: in .025 of 8,000 draws.
+
+    Twice as often is 14 deviations away.
+    """
+    rng, slope = np.random.RandomState(0), np.eye(1)
+    found = [FarRows(rng.normal(size=(1, 1)), 1.0).missing(slope)[0].any() for _ in range(8000)]
+    assert 0.02 < np.mean(found) < 0.03
+
+
 def test_a_rare_level_is_found_along_its_weak_direction():
     """The slope says where it is: noise of any direction would hide what is one in particular."""
     rng, rare = np.random.RandomState(0), np.eye(10)[:1]

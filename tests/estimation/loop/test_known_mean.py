@@ -7,23 +7,23 @@ import pytest
 
 from skpriv._estimation._intervals import inside_bounds
 from skpriv._estimation._loop import _evidence
-from skpriv._estimation._links import IDENTITY
+from skpriv._estimation._links import IDENTITY, Log
 from skpriv._estimation._targets import Location
 from skpriv._estimation._loop._rules import skewness_bias
 from skpriv._estimation._loop._score import CUBE
 from skpriv._estimation._public_maps import RecordMap
+from skpriv.privacy import Answer
 
 
 @pytest.fixture
 def known(monkeypatch):
     """What is known of a mean, by residuals of n records and a last step with these numbers."""
-    monkeypatch.setattr(_evidence, "ResidualMeanQuery", lambda *arguments: None)
+    for name in ("ResidualMeanQuery", "SpreadOfCountsQuery"):
+        monkeypatch.setattr(_evidence, name, lambda *arguments, **more: None)
 
-    def found(n, reports=False, **equation):
+    def found(n, reports=False, link=IDENTITY, **equation):
         session = SimpleNamespace(
-            sum=lambda query, share: SimpleNamespace(
-                value=np.zeros(1), n=n, noise=SimpleNamespace(scale=1e-9)
-            ),
+            sum=lambda query, share: Answer(np.zeros(4), n, SimpleNamespace(scale=1e-9)),
             trust=SimpleNamespace(can=SimpleNamespace(reports=reports)),
         )  # fmt: skip
         maps = RecordMap(SimpleNamespace(constant=np.array([1.0, 0.0])), None)
@@ -31,8 +31,9 @@ def known(monkeypatch):
         step = dict(n=2_000, limit=1.0, nearly_cut=0.0, cut_scale=0.0, fall=0.0) | equation
         rules = SimpleNamespace(mean=0.1, spread=0.0, effective_records=1_000.0)
         return _evidence.known_mean(
-            session, SimpleNamespace(W=np.eye(2)), maps, Location(0.0, 0.3, 1.0), 0.2, pool,
-            SimpleNamespace(**step), rules, IDENTITY,
+            session, SimpleNamespace(W=np.eye(2)), maps,
+            Location(0.0 if link.linear else 0.1, 0.3, 1.0), 0.2, pool, SimpleNamespace(**step),
+            rules, link,
         )  # fmt: skip
 
     return found
@@ -58,6 +59,17 @@ def test_the_mean_of_other_users_has_their_sampling_error(n, known):
 def test_a_clip_moves_a_mean_by_its_longest_tail(limit, moved, nearly_cut, cut_scale, known):
     step = {"limit": limit, "nearly_cut": nearly_cut, "cut_scale": cut_scale, "fall": 0.5}
     assert known(50, **step).skew == pytest.approx(1.5 * moved)
+
+
+@pytest.mark.parametrize("taken", [0.2, 0.35])
+def test_a_clip_moves_a_mean_of_counts_by_no_more_than_counts_say(taken, known):
+    """Clips that take a third of all counts move the logarithm of their mean by less than .5.
+
+    That is one deviation of the constant, however much more a bound on tails would allow. Half of
+    it would count less than such clips do.
+    """
+    skew = known(50, link=Log(), limit=0.05, nearly_cut=0.5, cut_scale=0.1).skew
+    assert -np.log(1.0 - taken) < skew == 0.5
 
 
 def test_an_interval_contains_a_prediction_beside_it():

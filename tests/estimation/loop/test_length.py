@@ -5,14 +5,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from skpriv._estimation._loop._evidence import KnownLength
-from skpriv._estimation._loop._evidence import STRETCH_WEIGHT, StretchQuery
+from skpriv._estimation._loop._evidence import FAR_FIT, STRETCH_WEIGHT, StretchQuery
 from skpriv._estimation._loop._rows import MarginsQuery
+from skpriv._estimation._loop import _whitening
 from skpriv._estimation._loop._whitening import whitening_by_margins
 from skpriv._estimation._public_maps import RowMap, TargetMap
 from skpriv.linear_model import LinearRegression
-from skpriv.privacy import Answer
+from skpriv.privacy import Answer, Budget
 
 PUBLIC = {"bounds_X": (0.0, 1.0), "bounds_y": (0.0, 8.0), "epsilon": 1.0}
 
@@ -54,6 +56,19 @@ def test_the_square_of_the_fit_is_asked_for_nothing():
     sums = np.array([query.sum(X[[i]], y[[j]]) for i in range(41) for j in range(41)])
     apart = np.linalg.norm(sums[:, None] - sums, axis=2).max()
     assert 1.99 < apart <= query.sensitivity
+
+
+def test_the_length_of_a_normal_line_is_asked_without_a_bias():
+    """Fits are clipped at four deviations from their mean: at two a hundredth were .04 too much.
+
+    No interval counts what such clips do, which is nothing where a fit is normal.
+    """
+    f = 0.1 * stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+    maps = RowMap(None, None, 1.0, False, 1), TargetMap((-1, 1), False)
+    query = StretchQuery(*maps, 0.0, np.ones(1), 2.0, unit=FAR_FIT * f.std())
+    answer = Answer(query.sum(f[:, None], 1.01 * f), len(f), SimpleNamespace(scale=0.0))
+    product, square, _ = query.read(answer)
+    assert query.limit * product / (query.unit * square) == pytest.approx(0.01, rel=0.01)
 
 
 def test_a_line_that_has_its_length_is_not_made_longer():
@@ -118,6 +133,41 @@ def test_indicators_alone_are_guarded():
         rules = SimpleNamespace(margins=0.05, length=1.0)
         _, guarded = whitening_by_margins(session, rows, rules, None)
         assert guarded.tolist() == found
+
+
+def test_an_indicator_is_guarded_whatever_noise_its_mean_square_has():
+    """But for two deviations of it: one in forty fits would stretch a rare level without limit.
+
+    With one deviation it would be one in six.
+    """
+    rows = RowMap(np.zeros(1), np.ones(1), None, True, 1)
+    exact = MarginsQuery(rows).sum(np.arange(20_000.0)[:, None] < 200.0, None)
+    rng, found = np.random.RandomState(0), []
+    for _ in range(1000):
+        answer = Answer(exact + 30.0 * rng.normal(size=2), 20_000, SimpleNamespace(scale=30.0))
+        session = SimpleNamespace(sum=lambda *asked, answer=answer: answer)
+        rules = SimpleNamespace(margins=0.05, length=1.0)
+        found.append(whitening_by_margins(session, rows, rules, None)[1][0])
+    assert np.mean(found) > 0.96
+
+
+def test_the_guard_of_other_features_fades_as_noise_does(monkeypatch):
+    """Whole where the length of the line is just asked, and below a tenth at four fifths of noise.
+
+    With the power 6 in place of 12 it would be a quarter there.
+    """
+    guards, following = [], _whitening._next_whitening
+    monkeypatch.setattr(
+        _whitening, "_next_whitening", lambda *all: guards.append(all[-1]) or following(*all)
+    )
+    X = np.random.RandomState(0).uniform(-1.0, 1.0, size=(1200, 3))
+    for part in (1.0, 0.8):
+        n = round(1.5 * 16.0 * 8.0 / part / Budget(1.0, 1e-6).mu) + 1  # N / p^1.5 is 24 over part
+        LinearRegression(
+            bounds_X=(-1.0, 1.0), bounds_y=(-1.0, 1.0), epsilon=1.0, random_state=0
+        ).fit(X[:n], X[:n, 0])
+        assert guards[-1][:-1] == pytest.approx(part**12, rel=0.02)
+    assert part**12 < 0.1
 
 
 LOCAL, SHUFFLE = ({"privacy": name, "channel": "gaussian"} for name in ("local", "shuffle"))

@@ -17,6 +17,7 @@ from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression, LogisticRegression
 from skpriv.linear_model._generalized._classes import Softmax
 from skpriv.linear_model._generalized._labels import ClassTarget
+from skpriv.privacy import Budget
 
 COEF = np.array([4.0, -4.0, 2.0, 1.0])
 
@@ -176,6 +177,16 @@ def test_slopes_and_whitening_begin_where_they_gain(link, slopes, whitened):
 def test_the_records_that_are_asked_for_are_enough_for_slopes(link):
     """Else somebody who has as many as the words say would get no standard error again."""
     assert not Rules.of(500, 5, link.told_effective_records, link=link).mean_only
+
+
+def test_classes_have_standard_errors_from_a_hundred_effective_records_on():
+    """Noise hides strong effects of fewer, whose intervals would not hold."""
+    X = np.random.RandomState(0).uniform(-1.0, 1.0, size=(500, 3))
+    for N in (95, 105):
+        n = round(N / Budget(1.0, 1e-6).mu)
+        model = LogisticRegression(classes=(False, True), bounds_X=(-1, 1), random_state=0)
+        found = inference(model.fit(X[:n], X[:n, 0] > 0.0))
+        assert np.isfinite(found.std_error).any() == (N > 100)
 
 
 def _line(n, seed, epsilon=4.887, **settings):

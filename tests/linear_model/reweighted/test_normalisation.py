@@ -9,7 +9,6 @@ from skpriv import Budget
 from skpriv._estimation._moments import Instrument, ResidualGramQuery
 from skpriv._estimation._public_maps import RecordMap
 from skpriv.linear_model._reweighted._normalisation import (
-    HIDDEN_DEVIATION,
     NormalisationQuery,
     ReweightedMomentsQuery,
     learn_normalisation,
@@ -87,7 +86,7 @@ def test_what_the_noise_of_the_moments_hides_is_not_made_larger():
     n, p, mu = *X.shape, Budget(1.0, 1e-6).mu
     found = learnt(X, y, 1.0)[0]
     deviation = np.sqrt(np.mean(X[:, 0] ** 2))
-    hidden = HIDDEN_DEVIATION * p / (n * mu)
+    hidden = 2.0 * np.sqrt(8.0) * p / (n * mu)
     boost = found.matrix[2, 2] / found.matrix[0, 0]
     assert 0.3 * deviation / hidden < boost < 1.1 * deviation / hidden
 
