@@ -21,9 +21,9 @@ from .audit._replay import size
 from .bandits._policy._base import BasePolicy
 from .bandits._epochs._policy import EpochPolicy, OraclePolicy
 from .bandits._ucb._running import RunningSumsPolicy
-from .linear_model._estimator import PrivateRegressor
+from .linear_model._estimator import PrivateRegressor, persons_of
 from .linear_model._moments import MomentRegressor
-from .linear_model._opening import open_fit, persons_of, scaled_rows
+from .linear_model._opening import open_fit, scaled_rows
 from .privacy import (
     MODELS,
     ROUNDING,

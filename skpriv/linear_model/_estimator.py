@@ -10,8 +10,7 @@ from .._estimation._oracle import Oracle
 from .._parameters import (
     Delta, Epsilon, PrivacyModel, RandomState, RowsOfPerson, attribute, parameters,
 )  # fmt: skip
-from ..privacy import MODELS, Accounted, PrivacyReport, Trust
-from ._opening import persons_of
+from ..privacy import MODELS, Accounted, Groups, PrivacyReport, Trust
 from ._predictions import PredictsAtPoints
 
 
@@ -31,6 +30,17 @@ class Spec(NamedTuple):
     needs: dict[str, Any]
     models: tuple[str, ...] = ("central", "aggregate", "local", "shuffle", "none")
     variants: tuple[dict[str, Any], ...] = ({},)
+
+
+def persons_of(model: "FitsPersons", groups: Any, max_rows_per_group: int | None) -> Groups | None:
+    """The person of each row, or None where each row is a record; nothing is charged yet."""
+    if max_rows_per_group is None:
+        max_rows_per_group = model.max_rows_per_group
+    if groups is None:
+        if max_rows_per_group is not None:
+            raise ValueError("max_rows_per_group needs groups= of fit (Pipeline: step__groups=).")
+        return None
+    return Groups(groups, max_rows_per_group)
 
 
 @parameters

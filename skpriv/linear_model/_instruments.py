@@ -41,8 +41,8 @@ from .._printing import Printed, Table, aligned, installed, short_number
 from .._stored import frozen_object, stored
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
-from ._estimator import PrivateRegressor, Spec
-from ._opening import column_of, open_fit, persons_of, public_maps, public_rows, within_maps
+from ._estimator import PrivateRegressor, Spec, persons_of
+from ._opening import column_of, open_fit, public_maps, public_rows, within_maps
 from ._predictions import AsymptoticIntervals
 
 if TYPE_CHECKING:

@@ -38,23 +38,11 @@ if TYPE_CHECKING:
     from ..records import Rows
     from ..privacy import Session
     from .._contracts import Array
-    from ._by_steps import FitsBySteps
-    from ._estimator import FitsPersons, PrivateEstimator
+    from ._estimator import PrivateEstimator
 
 
 # Power of a guessed variance, in half-ranges, that is taken for it (docs/evidence/few_records.md).
 BELIEVED = 0.75
-
-
-def persons_of(model: "FitsPersons", groups: Any, max_rows_per_group: int | None) -> Groups | None:
-    """The person of each row, or None where each row is a record; nothing is charged yet."""
-    if max_rows_per_group is None:
-        max_rows_per_group = model.max_rows_per_group
-    if groups is None:
-        if max_rows_per_group is not None:
-            raise ValueError("max_rows_per_group needs groups= of fit (Pipeline: step__groups=).")
-        return None
-    return Groups(groups, max_rows_per_group)
 
 
 def scaled_rows(
@@ -143,7 +131,7 @@ def public_ranges(model: "PrivateEstimator", n_features: int) -> tuple[np.ndarra
     return column_bounds(public_value(model, "bounds_X"), names, n_features, "bounds_X")
 
 
-def public_guess(model: "FitsBySteps", maps: RecordMap) -> "tuple[Array, Array] | None":
+def public_guess(model: "PrivateEstimator", maps: RecordMap) -> "tuple[Array, Array] | None":
     """Whitening and variances by the guess ``usual_X``, or None; nothing is charged yet.
 
     Features without a guess, whose variances are 1 at most, keep their units. Variances are between
@@ -295,7 +283,7 @@ def channel_of(model: "PrivateEstimator", size: int, rows: "Rows", use: str = "m
 
 
 def best_reports(
-    model: "FitsBySteps", size: int, rows: "Rows", size_of: Callable[..., Any] | None = None
+    model: "PrivateEstimator", size: int, rows: "Rows", size_of: Callable[..., Any] | None = None
 ) -> str:
     """The reports of users to an estimator with steps, which need Gaussian ones: by public numbers.
 

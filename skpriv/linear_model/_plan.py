@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ..preprocessing import PublicTransformer, Schema
     from .._contracts import Array
     from ._by_steps import FitsBySteps, FitsLines
-    from ._linear import LinearRegression
 
 IMAGINED = 2**13  # made-up rows of a rehearsal: errors hardly depend on how many stand for all
 # Correlation of columns of made-up rows. With it and skewed errors of a target standard errors
@@ -409,7 +408,7 @@ class _Imagined:
         model = model.with_cells(cells) if len(cells) else model
         return factor * np.array(model._planned_errors(matrix)), model
 
-    def _fit_each(self, model: "LinearRegression", n: int) -> None:
+    def _fit_each(self, model: "FitsLines", n: int) -> None:
         """Fit one row of each user, or of each person as many as are used at most."""
         each = model.max_rows_per_group or 1
         points = self.points(n * each)

@@ -2,13 +2,11 @@
 
 import json
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._codec import MOST_ENTRIES, decoded, encoded, naming, parsed, write_whole
 from ...privacy import BEFORE_NOISE, Accounted
 
-if TYPE_CHECKING:
-    from ._base import BasePolicy
 
 MAGIC = b"skpriv policy\n"
 RAW = "raw data of an open epoch"  # in place of the name of a policy
@@ -48,7 +46,7 @@ def policy_of(values: Any, apart: Any = ()) -> Any:
     return policy
 
 
-def save(policy: "BasePolicy", path: Any, raw_path: Any) -> None:
+def save(policy: Accounted, path: Any, raw_path: Any) -> None:
     """Write a policy; see `BasePolicy.save`."""
     apart: list[Any] = []
     # Propensities of the last rounds tell of these users' contexts

@@ -1,26 +1,36 @@
 """LPLR, layered private linear regression: a line from the equations of a partition tree."""
 
+from math import ceil, log, sqrt
 from numbers import Real
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ..._compat import Interval
 from ..._estimation._moments import ridge_prior
+from ..._linalg import HALF_DIGITS
 from ..._parameters import Count, DataNorm, Positive, parameters
 from ..._stored import stored
+from ...exceptions import PrivacyError
+from ...privacy import adds_up_gaussians, models_that
 from .._estimator import PrivateRegressor
 from .._opening import open_fit, scaled_rows
 from .._predictions import CertifiedIntervals
 from ._equations import TreeFit, pooled
-from ._growth import grow, noise_kind, tree_shape
+from ._growth import grow, query_kind, resolution
 from ._published import grow_paper
+from ._tree import PartitionTree
 
 if TYPE_CHECKING:
     from ..._contracts import Array
+    from ..._estimation._public_maps import RecordMap
     from ..._estimation._released import Released
 
 # code -> paper (Li, Simchi-Levi and Wang 2024):
 #   bin -> B, path -> (k_1, ..., k_h), factor -> gamma^k, n_scales -> M, gram -> Lambda,
 #   target -> lambda, eigenvalues, directions -> s, u, half_widths -> tau, n_levels -> d
+
+
+# Resolution over sqrt(p) from which a second level is worth its records, as was measured.
+RESOLUTION_FOR_TWO = 150.0
 
 
 @stored
@@ -161,8 +171,8 @@ class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
 
     def _fit(self, X: Any, y: Any) -> None:
         rows, maps = scaled_rows(self, X, y)
-        kind = noise_kind(self)
-        shape = tree_shape(self, maps, rows.n, kind)
+        kind = self._noise_kind()
+        shape = self._tree_shape(maps, rows.n, kind)
         batches = 2 * shape["n_levels"] - 1 if self.variant == "paper" else shape["n_levels"]
         session = open_fit(self, rows, kind, smallest_share=1.0 / batches)
         del X, y, rows  # only the session has the data now
@@ -175,6 +185,49 @@ class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
             prior = ridge_prior(maps.size, maps.fit_intercept)
             self.coef_, self.intercept_ = maps.coefficients(pooled(self.tree_, prior))
         self._scaling = maps
+
+    def _noise_kind(self) -> str:
+        """Which noise the parameters ask for; what cannot be had is refused before any charge."""
+        if self._trust.exact:
+            return "none"
+        by_users = self._trust.can.alone and self.variant == "one-batch"
+        if self.channel == "auto" and by_users:
+            with self._accounting():
+                if self.delta == 0.0 or not adds_up_gaussians():
+                    return "codebook"
+        if self.channel != "codebook":
+            return "gaussian"
+        if not by_users:
+            raise PrivacyError(
+                "channel='codebook' is one report of each user about all moments of a level: it "
+                f"needs {models_that('alone')} and variant='one-batch'. Use channel='gaussian'."
+            )
+        return "codebook"
+
+    def _tree_shape(self, maps: "RecordMap", records: int, kind: str) -> dict[str, Any]:
+        """Public shape of the tree: nothing is read off the records but their number.
+
+        By default there is a second level where the noise is low enough to pay for it, and there
+        are as many norm bins as show more than noise or sampling error: in the units of the target,
+        an estimate in a bin has an error of about one over the resolution, whatever the norm of the
+        bin is, so that smaller norms are not worth a bin.
+        """
+        size = maps.size
+        n_levels: Any = self.n_levels
+        n_scales: Any = self.n_scales
+        probe = query_kind(kind)(maps, PartitionTree(size, self.gamma, 1, 1), (), crossed=True)
+        if n_levels == "auto":
+            n_levels = size
+            if self.variant != "paper":
+                pays = resolution(probe, self._trust, records, 1.0) >= RESOLUTION_FOR_TWO * sqrt(
+                    size
+                )
+                n_levels = min(size, 2) if pays else 1
+        if n_scales == "auto":
+            ratio = max(resolution(probe, self._trust, records, 1.0 / n_levels), 1.0)
+            largest = int(log(HALF_DIGITS) / log(self.gamma))
+            n_scales = min(max(1, ceil(log(ratio) / log(self.gamma))), largest)
+        return {"gamma": self.gamma, "n_scales": n_scales, "n_levels": n_levels}
 
     def _function(self, X: Any) -> "Array":
         if self.variant == "paper":
