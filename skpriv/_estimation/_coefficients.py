@@ -14,7 +14,7 @@ law is given. The same answers tell what a report says of public bounds: too nar
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from math import ceil, floor, inf, isnan, log10, nan, sqrt
+from math import inf, isnan, nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -82,8 +82,8 @@ class LawSums(NamedTuple):
     bounded : ndarray of bool of shape (q,) or None
         Where released answers do not tell a sum, and its interval rests on public bounds.
     factor : float or None
-        How many times as many records, or as large an epsilon, any of them needs to be estimable,
-        where that is known.
+        How many times as many effective records any of them needs to be estimable, where that is
+        known.
     """
 
     estimate: np.ndarray
@@ -226,7 +226,8 @@ class CoefficientLaw:
         How the textbook's line or curve differs; empty if it is what is estimated.
     classes : int
         Number of classes whose coefficients stand one block after the other; 0 if they do not.
-    epsilon : float
+    trust : Trust or None
+        The budget and who adds the noise, where it is known how many records are needed.
     leverage : float or None
         Part of the weight of all rows, in its direction, that a single row inside of the bounds may
         have on the least-squares line.
@@ -239,7 +240,7 @@ class CoefficientLaw:
     estimand: str = "least-squares line of the clipped rows and targets"
     ratio: str = ""
     classes: int = 0
-    epsilon: float = nan
+    trust: Any = None
     leverage: float | None = None
     detail: str = ""
     ratio_name: str = ""
@@ -308,10 +309,11 @@ class CoefficientLaw:
         factor = self.sums.factor
         needed = ""
         if factor is not None:
-            tens = 10.0 ** floor(log10(factor * self.n) - 1.0)
+            more, larger = self.trust.times_needed(factor)
+            records = float(f"{1.05 * more * self.n:.1e}")  # two digits, and hardly too few
             needed = (
-                f"; they are asked for from about {ceil(factor * self.n / tens) * tens:,.0f} "
-                f"{unit}s on, or at an epsilon of about {factor * self.epsilon:.2g}"
+                f"; they are asked for from about {records:,.0f} {unit}s on, or at an epsilon of "
+                f"about {1.05 * larger * self.trust.budget.epsilon:.2g}"
                 f"{FEWER_ROWS * (unit == 'person')}"
             )
         for words, places in self.reasons.items():

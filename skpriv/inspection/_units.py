@@ -102,14 +102,14 @@ def table_units(model: Any) -> tuple[list[str], np.ndarray, Any]:
     """
     last = last_step(model)
     names, step_map, _, lists = _passed(model_steps(model))
-    # A step before the regressor may move the origin: then there is an intercept in any case.
-    moved = step_map is not None
-    own = last.fit_intercept and not last.effects
+    # A step before the regressor may move the origin: then a line without an intercept has one.
+    # Effects of persons leave the level open.
+    leveled = not last.effects and (last.fit_intercept or step_map is not None)
     matrix = np.eye(len(names) + 1) if step_map is None else step_map
     # Columns outside of the equation, such as instruments, have no coefficient, and neither have
     # columns that a step does not select.
     matrix[:, list(last.outside_columns)] = 0.0
-    has_coefficient = np.append(np.abs(matrix[:-1]).any(axis=1), moved or own)
+    has_coefficient = np.append(np.abs(matrix[:-1]).any(axis=1), leveled)
     named = [name for name, keep in zip([*names, INTERCEPT], has_coefficient, strict=True) if keep]
     classes = last.coefficient_blocks
     if not classes:

@@ -167,7 +167,7 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
             self._record_map,
             estimand == "fitted",
             hiding=hiding,
-            epsilon=self.epsilon,
+            trust=self._trust,
             compared=STRAIGHT if detail else "",
             leverage=fit.leverage(self._record_map.row_map),
             **words,

@@ -1,5 +1,6 @@
 """Coefficients in original units: equal to the textbook, to any scaling, and to the release."""
 
+import re
 import warnings
 from dataclasses import dataclass
 
@@ -18,7 +19,8 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
 from skpriv._estimation._coefficients import CoefficientLaw, LawSource, LawSums
 from skpriv.inspection import CoefficientDisplay, Inference, inference
 from skpriv.linear_model import (
-    IVRegressor, LinearRegression, LogisticRegression, ReweightedRegressor, SSPRegressor,
+    IVRegressor, LinearRegression, LogisticRegression, PoissonRegressor, ReweightedRegressor,
+    SSPRegressor,
 )  # fmt: skip
 from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, TableEncoder
 
@@ -334,6 +336,29 @@ def test_rows_that_the_line_hangs_on_are_in_the_least_squares_interval():
         found = inference(model, estimand="least_squares")
         away = (found.estimate[:-1] - exact.coef_) / found.std_error[:-1]
         assert not found.reason and np.abs(away).max() < 4.0
+
+
+@pytest.mark.parametrize(
+    ("model", "n"),
+    [
+        (LinearRegression(bounds_X=(-1, 1), bounds_y=(-2, 2), epsilon=5.0), 20),
+        (LogisticRegression(classes=(0, 1), bounds_X=(-1, 1)), 150),
+        (PoissonRegressor(bounds_X=(-1, 1), bounds_y=(0, 1)), 100),
+    ],
+)
+def test_as_many_records_and_so_large_an_epsilon_as_are_named_are_enough(model, n):
+    """Effective records grow with mu, of which epsilon is no multiple."""
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (10 * n, 2))
+    y = (X[:, 0] > 0.0).astype(int)
+    reason = inference(model.fit(X[:n], y[:n])).reason
+    assert reason.startswith("the records are too few")
+    records, epsilon = re.search(r"about (\d+) .* about ([\d.]+)", reason).groups()
+    records, epsilon = int(records), float(epsilon)
+    more = clone(model).fit(X[:records], y[:records])
+    larger = clone(model).set_params(epsilon=epsilon).fit(X[:n], y[:n])
+    for enough in (more, larger):
+        assert "too few" not in inference(enough).reason
+    assert epsilon > 1.03 * model.epsilon * records / n
 
 
 @pytest.mark.parametrize("weights", ["x0 - x1", [[1.0], [1.0, 0.0]], {}, 1.0, [0.0, 1.0, 2.0, 3.0]])

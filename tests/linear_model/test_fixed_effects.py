@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from registry.refusals import uncharged
+from sklearn.pipeline import make_pipeline
 
 from skpriv.audit import replay
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression, SSPRegressor
+from skpriv.preprocessing import BoundsScaler
 
 PanelOLS = pytest.importorskip("linearmodels.panel").PanelOLS
 PooledOLS = pytest.importorskip("linearmodels.panel").PooledOLS
@@ -89,6 +91,13 @@ def test_no_level_is_told():
     difference = model.predict(frame[["a", "b"]])
     np.testing.assert_allclose(difference, frame[["a", "b"]] @ model.coef_)
     assert model.intercept_ == 0.0
+    scaled = make_pipeline(
+        BoundsScaler({"a": (-6.0, 4.0), "b": (-4.0, 6.0)}),  # its middles are not 0
+        LinearRegression(
+            data_norm=1.0, bounds_y=(-4, 4), effects="person", max_rows_per_group=8, random_state=0
+        ),
+    ).fit(frame[["a", "b"]], frame["y"], linearregression__groups=frame["person"])
+    assert inference(scaled).names == ["a", "b"]
 
 
 @pytest.mark.parametrize(

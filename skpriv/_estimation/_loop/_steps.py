@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ..._linalg import RELATIVE_ZERO, norm_of, trace_of
-from ...privacy import TOLD_ABOVE, Budget, Callers, Session
+from ...privacy import TOLD_ABOVE, Callers, Session
 from .._links import IDENTITY
 from .._moments import SAMPLING, cluster_degrees
 from .._persons import ScoreLengthsQuery, seldom_cut
@@ -495,19 +495,9 @@ def mean_only(
 
 
 def more_needed(session: "Session | SessionPart", rules: Rules, effective_records: float) -> str:
-    """How many times the records or epsilon make this effective number of records, in words.
-
-    Under a curator it is proportional to mu, of which epsilon is no multiple at a given delta.
-    """
-    times = effective_records / rules.effective_records
-    # see `Rules`
-    records = times**2
-    larger = times
-    budget = session.report.budget
-    if session.trust.can.same_rows:
-        records = times
-        larger = Budget.from_mu(times * budget.mu, budget.delta).epsilon / budget.epsilon
-    records, larger = (ceil(10.0 * size) / 10.0 for size in (records, larger))
+    """How many times the records or epsilon make this effective number of records, in words."""
+    needed = session.trust.times_needed(effective_records / rules.effective_records)
+    records, larger = (ceil(10.0 * size) / 10.0 for size in needed)
     return f"About {records:g} times the records, or {larger:g} times epsilon, would do."
 
 

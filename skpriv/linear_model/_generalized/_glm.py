@@ -170,7 +170,7 @@ class GeneralizedLinear(FitsLines):
         curve = WEIGHTED if fitted and not self._trust.can.exact else LIKELIHOOD
         maps = replace(self._record_map, target_map=UNIT)
         words = self._law_words
-        words |= {"estimand": f"{estimand}: {words['estimand']}", "epsilon": self.epsilon}
+        words |= {"estimand": f"{estimand}: {words['estimand']}", "trust": self._trust}
         words["detail"] = f"by the {words['detail']} {curve}"
         words["compared"] = COMPARED if curve == WEIGHTED else ""
         return self._released.coefficient_law(maps, fitted, **words)

@@ -569,6 +569,17 @@ class Trust:
         # currency.
         return Cost.from_mu(self.budget.mu) if currency == "gdp" else Cost(selected=self.budget.rho)
 
+    def times_needed(self, times: float) -> tuple[float, float]:
+        """How many times the records, or epsilon, make the effective records so many times larger.
+
+        Under a curator these are in proportion to mu, of which epsilon is no multiple at a given
+        delta. In the other models they grow as the square root of the records.
+        """
+        if not self.can.same_rows:
+            return times**2, times
+        larger = Budget.from_mu(times * self.budget.mu, self.budget.delta)
+        return times, larger.epsilon / self.budget.epsilon
+
     def guarantee(self, unit: str = "record", currency: str | None = None) -> Guarantee:
         """The guarantee that will be given; without a currency it is the budget alone."""
         if self.exact:
