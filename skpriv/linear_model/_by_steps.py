@@ -65,6 +65,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
     # Words of the releases at which the fit began, the newest first
     _begun_at: tuple[Any, ...] = attribute(())
 
+    _in_common = 0.0  # part of made-up targets that is what all columns have in common
     _spec = Spec({"bounds_X": (-10.0, 10.0), "bounds_y": (-2.0, 2.0)})
     fit_currency = "gdp"
 
@@ -132,10 +133,11 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
 
         Nothing is charged and no data are needed: the plan is a rehearsal with made-up rows, which
         are asked the same questions with the same noise. Columns of made-up rows have a
-        correlation of .25 with each other and no effect on the target, whose errors are skewed, the
-        more so, the farther the upper bound is. Numbers are spread evenly over their range, or
-        with nine tenths of them over the ``usual`` range of a schema. Where columns of the table
-        depend on each other more strongly, all standard errors are larger, those without privacy
+        correlation of .25 with each other, and with the normal variable that classes and counts
+        follow. They have no effect on a line's target, whose errors are skewed, the more so, the
+        farther the upper bound is. Numbers are spread evenly over their range, or with nine tenths
+        of them over the ``usual`` range of a schema. Where columns of the table depend on each
+        other, or tell classes more strongly, all standard errors are larger, those without privacy
         too.
 
         Parameters

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from ._by_steps import FitsBySteps, FitsLines
 
 IMAGINED = 2**13  # made-up rows of a rehearsal: errors hardly depend on how many stand for all
-# Correlation of columns of made-up rows. With it and skewed errors of a target standard errors
-# of plans are .93 of those of fits in the median over nine tables (docs/evidence/plans.md).
+# Correlation of columns of made-up rows, and of classes and counts with them: without an effect of
+# columns the noise of curves is a quarter too small (docs/evidence/plans.md).
 IN_COMMON = 0.25
 LEFT_BY_LINE = 0.87  # of the deviation of a target: R2 is about .25
 # Rehearsals, whose median is told: each draws noise of its own, by which the length of scores that
-# is chosen jumps by sqrt(2).
-REHEARSALS = 5
+# is chosen jumps by sqrt(2). Medians of five rose by chance where records grew.
+REHEARSALS = 9
 # Most users whose reports are simulated: beyond, errors fall like 1 / sqrt(n). And most rows of
 # persons.
 SIMULATED = 100_000
@@ -95,7 +95,8 @@ class Plan(Printed):
     noise : ndarray of shape (n_questions,)
         Standard deviation of the noise of each answer, which is a sum over records. That of a
         step is up to 3% larger or smaller in a fit, by whether its limit clips any residual, and
-        that of the line up to a fifth, by the counts of long scores.
+        more of two classes, by what columns tell of them. Noise of the line differs by up to a
+        fifth, by the counts of long scores.
     noise_of_mean : ndarray of shape (n_questions,)
         The same of a mean over records: a question's answers lie between -1 and 1.
     guarantee : str
@@ -136,8 +137,8 @@ class Plan(Printed):
     rehearse: Callable[..., Any]
     largest_n: int
     assumed: str
-    unit: str = "record"
-    absent: Any = ()
+    unit: str
+    absent: Any
 
     @property
     def estimable(self) -> "Array":
@@ -222,8 +223,7 @@ class Plan(Printed):
         return high
 
     def _parts(self) -> Iterator[Table | str]:
-        unit = "persons" if "person" in self.unit else "records"
-        yield f"{self.n:,} {unit}, {self.n_features} features: {self.guarantee}"
+        yield f"{self.n:,} {self.unit}s, {self.n_features} features: {self.guarantee}"
         if self.names:
             errors = self.std_errors | {"sampling alone": self.sampling_error}
             columns = [aligned(one, one) for one in errors.values()]
@@ -340,9 +340,11 @@ class _Imagined:
         The first coordinate of a point is what all columns have in common.
         """
         model = self.model
-        normal = ndtri(points[:, :-1])
-        cube = ndtr(sqrt(IN_COMMON) * normal[:, :1] + sqrt(1.0 - IN_COMMON) * normal[:, 1:])
-        y = model._imagined_target(points[:, -1], self.mean, self.deviation)
+        common, *own = ndtri(points.T)
+        part = np.append(np.full(len(own) - 1, IN_COMMON), model._in_common)[:, None]
+        *columns, target = ndtr(np.sqrt(part) * common + np.sqrt(1.0 - part) * own)
+        cube = np.transpose(columns)
+        y = model._imagined_target(target, self.mean, self.deviation)
         if self.encoder is not None:
             return self.encoder.imagined(cube, self.shares), y
         if model.bounds_X is None:
@@ -389,24 +391,23 @@ class _Imagined:
 
     def level_rows(self, n: int) -> float:
         """Rows that a rare level needs in all but one of some fits."""
-        seeds = range(REHEARSALS if len(self.effects[2]) else 0)
-        fits = [self._rehearsed(n, self.model.estimand, seed)[1]._released for seed in seeds]
-        return float(sorted(fit.rows_of_cells() for fit in fits)[-2]) if fits else nan
+        if not len(self.effects[2]):
+            return nan
+        fits = [self._rehearsed(n, self.model.estimand, seed)[1] for seed in range(REHEARSALS)]
+        return float(sorted(fit._released.rows_of_cells() for fit in fits)[-2])
 
     def _rehearsed(self, n: int, estimand: str, seed: int) -> "tuple[np.ndarray, FitsLines]":
         """Errors of one fit, and the fit."""
         model = self.model._for_rehearsal(estimand).set_params(random_state=seed)
-        factor = 1.0
+        size = min(n, SIMULATED) if model._trust.can.reports else n
         if self.each:
-            size = min(n, SIMULATED) if model._trust.can.reports else n
-            factor = sqrt(size / n)
             self._fit_each(model, size)
         else:
             X, y = self.few_rows
             model.fit(MadeUpRows(n, X, y, self.names))
         _, matrix, cells = self.effects
         model = model.with_cells(cells) if len(cells) else model
-        return factor * np.array(model._planned_errors(matrix)), model
+        return sqrt(size / n) * np.array(model._planned_errors(matrix)), model
 
     def _fit_each(self, model: "FitsLines", n: int) -> None:
         """Fit one row of each user, or of each person as many as are used at most."""

@@ -16,6 +16,7 @@ from ...privacy import SIDE_SHARE
 from .._by_steps import FitsLines
 from .._estimator import Spec
 from .._opening import public_row_map
+from .._plan import IN_COMMON
 
 if TYPE_CHECKING:
     from ..._estimation._public_maps import PublicTargets
@@ -76,6 +77,7 @@ class GeneralizedLinear(FitsLines):
     calibration_size: Level | None = None
     prediction_levels: ArrayLike = (0.9, 0.95)
 
+    _in_common = IN_COMMON
     _spec = Spec(
         {"bounds_X": (-10.0, 10.0), "bounds_y": (0.0, 4.0)},
         ("central", "aggregate", "shuffle", "none"),

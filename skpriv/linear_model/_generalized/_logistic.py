@@ -163,8 +163,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         """Made-up codes of classes: one rate of the second class, or equal rates of all."""
         count = len(checked_classes(self.classes))
         rate = 1.0 / count if mean is None else mean
-        others = (1.0 - rate) / (count - 1)
-        rates = np.array([others, rate, *[others] * (count - 2)])
+        rates = np.full(count, (1.0 - rate) / (count - 1))
+        rates[1] = rate
         return np.searchsorted(np.cumsum(rates)[:-1], quantiles, side="right").astype(float)
 
     def _assumed_target(self, targets: np.ndarray) -> str:

@@ -176,12 +176,10 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         self, quantiles: np.ndarray, mean: float | None, deviation: float | None
     ) -> "Array":
         """Made-up counts: Poisson's law, or the negative binomial one with more deviation."""
-        low, high = public_bounds(self)
-        mean = high / 8.0 if mean is None else mean
-        over = 0.0 if deviation is None else deviation**2 - mean
-        if over <= 0.0:
+        mean = public_bounds(self)[1] / 8.0 if mean is None else mean
+        if deviation is None or deviation**2 <= mean:
             return stats.poisson.ppf(quantiles, mean)
-        size = mean**2 / over
+        size = mean**2 / (deviation**2 - mean)
         return stats.nbinom.ppf(quantiles, size, size / (size + mean))
 
     def _mean(self, eta: np.ndarray) -> "Array":
