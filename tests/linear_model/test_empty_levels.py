@@ -185,6 +185,26 @@ def test_rows_of_a_rare_level_are_not_put_back_for_the_slope_of_classes(monkeypa
         assert asked[-2] > 8.1 and asked[-1] == pytest.approx(8.0)
 
 
+@pytest.mark.parametrize(("rows", "times"), [(30, 2), (150, 1), (600, 1)])
+def test_lengths_of_slopes_are_counted_once_more_for_far_longer_rows_alone(
+    rows, times, monkeypatch
+):
+    """Beyond 8 times usual lengths, those of 150 rows being 6.7. Half of it would not pass.
+
+    All three stand out behind a gap. With another count tables with wide bounds tell less.
+    """
+    powers, shortened = [], _line._shortened
+    monkeypatch.setattr(
+        _line, "_shortened", lambda *given: powers.append(given[5:]) or shortened(*given)
+    )
+    rng = np.random.RandomState(0)
+    X = np.column_stack([rng.uniform(-1.0, 1.0, 20_000), np.arange(20_000) < rows])
+    y = (rng.uniform(size=20_000) < 1.0 / (1.0 + np.exp(-X[:, 0]))).astype(int)
+    public = {"classes": (0, 1), "bounds_X": [(-1, 1), (0, 1)], "random_state": 0}
+    LogisticRegression(**public, estimand="likelihood", epsilon=30.0).fit(X, y)
+    assert powers.count((2.0,)) == times
+
+
 @pytest.mark.slow
 def test_a_rare_level_leaves_other_lines_of_a_likelihood_of_classes_covered():
     """Coverage of 7 coefficients in 30 fits. It was .80 where the slope was that of long rows."""

@@ -180,7 +180,7 @@ class LoopLaw:
         sums span all. They are the orthonormal points whose vectors v are orthogonal, too.
         """
         weights = estimable_weights(points, self.held, self.hidden, self.lost)
-        turns, _, _ = np.linalg.svd(weights @ points @ self.dual, full_matrices=False)
+        turns = np.linalg.svd(weights @ points @ self.dual)[0]
         return turns.T @ weights
 
     def covariances(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -201,19 +201,19 @@ class LoopLaw:
         scale = np.sqrt(sampling / np.where(diagonal > 0.0, diagonal, 1.0))
         robust = robust * np.outer(scale, scale)
         np.fill_diagonal(robust, sampling)
-        deviations = points @ np.column_stack(self._deviations)
+        deviations = points @ self._deviations
         return robust, self.noise * noise_dual @ noise_dual.T + deviations @ deviations.T
 
     @property
-    def _deviations(self) -> list[np.ndarray]:
+    def _deviations(self) -> "Array":
         """The points times these are deviations of independent errors by privacy, beside noise."""
-        return [self.shared, self.inverted, self.size * self.hidden]
+        return np.column_stack([self.shared, self.inverted, self.size * self.hidden])
 
     @cached_property
     def _roots(self) -> np.ndarray:
         """The factors of the points for v and for their deviation by privacy, in this order."""
         # A sum of squares of many linear functions is one of as many as there are coordinates
-        roots = [sqrt(self.noise) * self.noise_dual, *self._deviations]
+        roots = [sqrt(self.noise) * self.noise_dual, self._deviations]
         return np.vstack([self.dual.T, np.linalg.qr(np.column_stack(roots).T, mode="r")])
 
 

@@ -59,9 +59,10 @@ PUT_BACK = (0.5, UNEVEN), (0.0, MISSED)
 # the row. In the metric of the slope errors of six tables are 1.1 times what half of UNEVEN says,
 # in the root mean square (docs/evidence/glm.md).
 COUNTS_PUT_BACK = 1.0, 0.5 * UNEVEN
-# Length over the root mean square along any direction that rows have at most where slopes are asked
-# anew. With 4 six tables of counts, whose columns use a small part of their ranges, tell fewer
-# coefficients (docs/evidence/glm.md).
+# Length over the root mean square from which rows are as those of a rare level where slopes are
+# asked, and that rows have at most along any direction where they are asked anew. With 4 six tables
+# of counts, whose columns use a small part of their ranges, tell fewer coefficients
+# (docs/evidence/glm.md).
 EVEN_ROWS = 8.0
 # The first fields of a `ScoreQuery`: whitened rows, the map of targets, location and point
 ScoreFields = tuple[Whitened, Any, float, np.ndarray]
@@ -289,9 +290,13 @@ def _shortened(
     counts = session.sum(
         ScoreLengthsQuery(query, ends, "lengths of the line's scores"), shares[0], subset
     )
+    parts = counts.mean
+    # Noise passes for any of them as seldom as one number does for TOLD_ABOVE deviations
+    from_counts = parts > -ndtri(ndtr(-TOLD_ABOVE) / len(parts)) * counts.mean_scale
     noise = power * session.noise(query, shares[1]).scale / query.sensitivity
     length, mean_excess, along, missed, error = _best_length(
-        counts.mean,
+        parts,
+        from_counts,
         counts.mean_scale,
         ends**power,
         noise / session.records(shares[1]),
@@ -305,7 +310,7 @@ def _shortened(
         along=along,
         missed=missed,
         uncounted=counts.mean_scale,
-        apart=np.diff(counts.mean > TOLD_ABOVE * counts.mean_scale).sum() > 2,
+        longest=float((from_counts * ends).max()),
     ), error
 
 
@@ -367,13 +372,13 @@ def likelihood_alone(
     Weights of far rows and of large means take a part of the slope D of steps, which is no more
     than the slope H of the likelihood. So H - D is asked in coordinates in which D is the identity,
     as `FarRows` are of a line. Rows of a rare level may be fifty times as long there as usual ones.
-    If counts tell lengths apart from usual ones, T follows them, or what they have is put back for
-    others. So lengths are counted once more, in coordinates in which no row inside of its bounds is
-    longer along any principal direction than EVEN_ROWS. The scores are then asked in those
-    coordinates in which the ellipsoid of the error has the least volume: of what was asked, of H,
-    of the steps, and of what was asked with directions shortened in which rows beyond the released
-    length have most of H. Such a row counts by its length there, and makes scores longer in all
-    directions.
+    If counts show such rows, T follows them, or what they have is put back for others. So lengths
+    are counted once more, in coordinates in which no row inside of its bounds is longer along any
+    principal direction than EVEN_ROWS. All that were seen are shorter there, but so is the slope of
+    usual rows where bounds are wide. The scores are then asked in those coordinates in which the
+    ellipsoid of the error has the least volume: of what was asked, of H, of the steps, and of what
+    was asked with directions shortened in which rows beyond the released length have most of H.
+    Such a row counts by its length there, and makes scores longer in all directions.
 
     Parameters
     ----------
@@ -398,11 +403,12 @@ def likelihood_alone(
     of_steps, scale_of_steps = noisy_slope
     p = len(of_steps)
     own = psd_part(of_steps, 2.0 * scale_of_steps * sqrt(2.0 * p), -0.5)
-    counts = LEARNT * OWN_SLOPE * rules.line
-    share = OWN_SLOPE * rules.line - counts
+    share = OWN_SLOPE * rules.line
+    counts = LEARNT * share
+    share -= counts
     subset = session.piece(rules.subset)
     query = own_slope(own, share)
-    if query.apart:
+    if query.longest > 1.1 * EVEN_ROWS * sqrt(p):  # 8 is the end of a class
         directions, rows = query.whitened.longest_along
         rows *= sqrt(link.free(query.location)[1]) / EVEN_ROWS
         shorter = own @ directions / np.maximum(rows, 1.0)
@@ -445,6 +451,7 @@ def likelihood_alone(
 
 def _best_length(
     parts: np.ndarray,
+    from_counts: np.ndarray,
     deviation: float,
     ends: np.ndarray,
     noise: float,
@@ -463,6 +470,8 @@ def _best_length(
     ----------
     parts : ndarray of shape (n_classes,)
         Noisy parts of the records in each class.
+    from_counts : ndarray of bool of shape (n_classes,)
+        Which of them stand out of their noise.
     deviation : float
         Standard deviation of the noise of these.
     ends : ndarray of shape (n_classes,)
@@ -481,8 +490,6 @@ def _best_length(
         T, w times the mean excess h in units of T, `along` and `missed` of a `LineScoreQuery`, and
         the mean square of the error in each of the coordinates.
     """
-    # Noise passes for any of them as seldom as one number does for TOLD_ABOVE deviations
-    from_counts = parts > -ndtri(ndtr(-TOLD_ABOVE) / len(parts)) * deviation
     best: tuple[float, ...] = (inf,)
     for place, end in enumerate(ends, 1):
         if best[-1] < (2.0 * noise * end) ** 2:

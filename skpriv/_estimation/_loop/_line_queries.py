@@ -73,8 +73,8 @@ class LineScoreQuery(ScoreQuery):
         w, and the part of the mean excess that is missing.
     uncounted : float
         The part of the records that the noise of a count of lengths hides.
-    apart : bool
-        Whether a class of lengths stands out of noise behind one that does not.
+    longest : float
+        End of the longest class of lengths that stands out of its noise.
     """
 
     mean_excess: float = 0.5
@@ -82,7 +82,7 @@ class LineScoreQuery(ScoreQuery):
     missed: float = 0.0
     put_back: tuple[float, float] = (1.0, UNEVEN)
     uncounted: float = 0.0
-    apart: bool = False
+    longest: float = 0.0
     name = "scores of the line"
 
     def residuals(

@@ -287,12 +287,13 @@ def test_scores_are_shortened_where_noise_and_what_is_missing_are_about_equal():
     places = np.minimum(np.searchsorted(ends, lengths), len(ends) - 1)
     parts = np.bincount(places, minlength=len(ends)) / len(lengths)
     lengths = [
-        _line._best_length(parts, 1e-9, ends, noise, 6, 1.0, UNEVEN)[0]
+        _line._best_length(parts, parts > 1e-8, 1e-9, ends, noise, 6, 1.0, UNEVEN)[0]
         for noise in 10.0 ** -np.arange(1, 7)
     ]
     assert lengths == sorted(lengths) and lengths[0] == ends[0] and lengths[-1] > ends[8]
     # The error is the noise 2 (1 + h) T, and UNEVEN of what shortening takes away, over sqrt(6)
-    length, excess, _, missed, _ = _line._best_length(parts, 1e-9, ends, 1e-3, 6, 1.0, UNEVEN)
+    found = _line._best_length(parts, parts > 1e-8, 1e-9, ends, 1e-3, 6, 1.0, UNEVEN)
+    length, excess, _, missed, _ = found
 
     def missing(other):
         middles = ends[ends > other] / 2**0.25
@@ -314,7 +315,8 @@ def test_scores_are_shortened_where_noise_and_what_is_missing_are_about_equal():
 def test_of_a_declared_line_nothing_is_put_back(monkeypatch):
     """MISSED of the bound counts, and what is not put back is not asked."""
     ends = SQRT2 ** np.arange(16)
-    given = 0.8 * 0.2 ** np.arange(16.0), 1e-9, ends, 1e-3, 6
+    parts = 0.8 * 0.2 ** np.arange(16.0)
+    given = parts, parts > 1e-8, 1e-9, ends, 1e-3, 6
     length, excess, _, missed, error = _line._best_length(*given, *PUT_BACK[1])
     assert not excess
     assert missed == pytest.approx(MISSED / UNEVEN * _line._best_length(*given, *PUT_BACK[0])[3])
@@ -500,7 +502,7 @@ def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction
     assert not along.any()  # of B, which is 0 here
     # The length T is chosen by a square over all directions
     parts = np.array([0.9, 0.09, 0.01, 0.0])
-    given = parts, 1e-9, SQRT2 ** np.arange(4), 0.01, 2, 1.0, UNEVEN
+    given = parts, parts > 1e-8, 1e-9, SQRT2 ** np.arange(4), 0.01, 2, 1.0, UNEVEN
     length, excess, along, missed, error = _line._best_length(*given)
     noise = 2.0 * (1.0 + excess) * 0.01 * length
     dependent = (missed * along / (UNEVEN * excess)) ** 2
