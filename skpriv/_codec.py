@@ -46,6 +46,8 @@ MOST_BYTES = 2**28  # of a model: a file that is larger is not read
 MOST_ENTRIES = 2**31  # bytes of the state of a policy, and of an array
 MOST_SHOWN = 2**14  # entries of an array that is written as numbers; a larger one is packed
 MOST_MET = 1_000_000  # values of a small file, each as often as others refer to it
+# Bytes of an array of texts that count as one more value: its places are as long as the longest
+BYTES_EACH = 64
 MOST_FEATURES = 2**22  # of an estimator, each of which gets a name where its table is told
 MOST_DEPTH = 150  # of values in each other; a policy that combines others has about 40
 # Types of arrays: truth values, numbers, texts, and what is several of these
@@ -554,7 +556,7 @@ class _Decoder:
 
     def decode(self, value: Any) -> Any:
         """Value of plain values."""
-        self._left -= 1
+        self._spend(1)
         if isinstance(value, list):
             return [self.decode(item) for item in value]
         if isinstance(value, float) and not isfinite(value):
@@ -562,9 +564,7 @@ class _Decoder:
         if not isinstance(value, dict):
             return value
         number = value.get("#id", -id(value))
-        self._left -= self._weights.get(number, 0)
-        if self._left < 0:
-            raise TypeError("a small file of too many values")
+        self._spend(self._weights.get(number, 0))
         if number in self._met:
             return self._met[number]
         before = self._left
@@ -575,12 +575,17 @@ class _Decoder:
                 return found
         raise KeyError("of no known kind")
 
+    def _spend(self, count: int) -> None:
+        """Count values that are met, or as much work, of which a small file has little."""
+        self._left -= count
+        if self._left < 0:
+            raise TypeError("a small file of too many values")
+
     def _float(self, value: Any) -> float:
         return {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}[value["float"]]
 
     def _dict(self, value: Any) -> dict[Any, Any]:
-        pairs = [_items(pair, 2) for pair in _items(value["dict"])]
-        return {self.decode(key): self.decode(item) for key, item in pairs}
+        return dict(self.decode(_items(pair, 2)) for pair in _items(value["dict"]))
 
     def _set(self, value: Any) -> set[Any]:
         return set(self.decode(_items(value["set"])))
@@ -656,6 +661,7 @@ class _Decoder:
         scalars = allowed.get(kind.kind, bool | int | float | str | None)
         if not all(isinstance(item, scalars) for item in flat):
             raise TypeError("an entry of another type")
+        self._spend(size * kind.itemsize // BYTES_EACH)
         array = np.empty(size, dtype=kind)
         array[:] = flat
         return array.reshape(shape)

@@ -154,6 +154,8 @@ HOSTILE = {
     "huge shape": {"array": [], "shape": [0, 2**62], "dtype": "<f8"},
     "huge texts": {"array": ["a"], "shape": [1], "dtype": "<U999999999"},
     "many huge texts": {"array": ["a"] * 10_000, "shape": [10_000], "dtype": "<U999999"},
+    "short texts in long places": {"array": ["a"] * 500, "shape": [500], "dtype": "<U900000"},
+    "one text in many long places": [{"array": ["a"], "shape": [1], "dtype": "<U999999"}] * 100,
     "shape of floats": {"array": [1.0], "shape": [1.0], "dtype": "<f8"},
     "shape of truths": {"array": [1.0], "shape": [True], "dtype": "<f8"},
     "dtype of fields": {"array": [1.0, 2.0], "shape": [2], "dtype": "i4,i4"},
@@ -382,7 +384,7 @@ def test_a_policy_of_another_version_is_told(tmp_path):
         load(path)
     for damaged in (content[:-9], content.replace(b'"accountants"', b'"accountant"'), b"skpriv"):
         path.write_bytes(damaged)
-        with pytest.raises(ValueError, match="not JSON|no policy|not a file"):
+        with pytest.raises(ValueError, match="not JSON|no (saved )?policy|not a file"):
             load(path)
 
 

@@ -66,7 +66,7 @@ class Handler(BaseHTTPRequestHandler):
                 "/reward": "reward must be a number",
             }
             self.answer(400, {"error": said[self.path]})
-        except (TypeError, ValueError) as error:  # about this request alone
+        except (ArithmeticError, RecursionError, TypeError, ValueError) as error:
             self.answer(400, {"error": str(error)})
 
     def do_GET(self):

@@ -55,13 +55,12 @@ def _read(args: "Namespace", path: Path) -> list[tuple[Any, float]]:
     try:
         if path.suffix == ".jsonl":
             with path.open(encoding="utf-8") as lines:
-                objects = map(json.loads, lines)
-                return [(each["event"], float(each["reward"])) for each in objects]
+                return [(e["event"], float(e["reward"])) for e in map(json.loads, lines)]
         columns: dict[str, list[Any]] = TextTable.read(
             path, formatted(NO_SCHEMA, args), least=0
         ).columns()
         return list(zip(columns["event"], map(float, columns["reward"]), strict=True))
-    except (LookupError, TypeError, ValueError):
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
         raise CommandError(
             f"The rewards {path} need the columns event and reward, and a number as each reward."
         ) from None

@@ -56,11 +56,11 @@ def test_a_wrong_file_takes_nothing_and_repeats_no_cell(tmp_path, capsys):
     loop = ranked(path)
     loop.reward("000", 1.0)
     wrong = {
-        "event,reward\n001,secret\n": "as a number",
-        "event,reward\n001,1\n002\n": "as a number",
-        "event,reward\n001,nan\n": "Clean or fill in",
+        "event,reward\n001,secret\n": "number as each reward",
+        "event,reward\n001,1\n002\n": "number as each reward",
+        "event,reward\n001,nan\n": "ill in such cells",
         "event,reward\n,1\n": "an event's name has",
-        "event,click\n001,1\n": "as a number",
+        "event,click\n001,1\n": "number as each reward",
     }
     for text, words in wrong.items():
         file.write_text(text)
@@ -68,7 +68,11 @@ def test_a_wrong_file_takes_nothing_and_repeats_no_cell(tmp_path, capsys):
         told = capsys.readouterr().err
         assert words in told and "secret" not in told and "001" not in told
     objects = tmp_path / "rewards.jsonl"
-    for text in ('{"event": "001"}', "secret", '["event", "reward"]', "\n"):
+    pair = '{"event": "001", "reward": %s}'
+    for text in (
+        '{"event": "001"}', "secret", '["event", "reward"]', "\n",
+        pair % ("1" + "0" * 400), pair % ("[" * 100_000),
+    ):  # fmt: skip
         objects.write_text(text)
         assert main(["learn", path, str(objects)]) == 2
         assert "secret" not in capsys.readouterr().err

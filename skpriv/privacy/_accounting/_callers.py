@@ -186,7 +186,8 @@ def learns_nothing(step: Any, sparse: bool = False, charged: bool = False) -> bo
         such as infinity, so that before it their error would tell of one.
     """
     kind = type(step)
-    if step is None or _is(step, "passthrough") or _is_ours(step):
+    is_ours = kind.__module__.startswith("skpriv.preprocessing.") and kind.__name__ in PUBLIC
+    if step is None or _is(step, "passthrough") or is_ours:
         return True
     if not kind.__module__.startswith("sklearn."):
         return False
@@ -211,8 +212,3 @@ def learns_nothing(step: Any, sparse: bool = False, charged: bool = False) -> bo
 
 def _is(step: Any, word: str) -> bool:
     return isinstance(step, str) and step == word
-
-
-def _is_ours(step: Any) -> bool:
-    kind = type(step)
-    return kind.__module__.startswith("skpriv.preprocessing.") and kind.__name__ in PUBLIC

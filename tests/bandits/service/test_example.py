@@ -69,6 +69,10 @@ def test_users_delays_and_a_restart(tmp_path):
         assert post(connection, "/rank", asked)[0] == 200
         status, answer = post(connection, "/reward", {"event": "y", "reward": "much"})
         assert status == 400 and "reward" in answer["error"]
+        for text in ("[" * 100_000, "1" + "0" * 5000):
+            connection.request("POST", "/rank", text)
+            answer = connection.getresponse()
+            assert answer.status == 400 and "error" in json.loads(answer.read())
         status, answer = post(connection, "/reward", {"event": "y", "reward": 7})
         assert answer == {"status": "taken", "clipped": True}
         asked |= {"event": "z", "k": 2}
