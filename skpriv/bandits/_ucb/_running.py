@@ -170,8 +170,13 @@ class RunningSumsPolicy(BasePolicy):
         bounds: Any = tuple(float(bound) - self._offset for bound in self.bounds_y)
         # With weights for each action they have constants of their own. Blank rounds of people who
         # came too often would pull it to the middle. A named offset is the intercept.
-        has_intercept = self.fit_intercept and self.shared and self.reward_offset is None
-        has_intercept = has_intercept and self._max_visits is None and not self._certified
+        has_intercept = (
+            self.fit_intercept
+            and self.shared
+            and self.reward_offset is None
+            and self._max_visits is None
+            and not self._certified
+        )
         self._scaling = RecordMap.of_norm(
             float(self.data_norm), bounds, has_intercept, n_phi, FEATURES_TO_CONSTANT
         )
@@ -443,13 +448,12 @@ class RunningSumsPolicy(BasePolicy):
         length, constant = self._scaling.row_map.parts
         least = (norm / length) ** 2 / self._scaling.n_features if self.start is None else 0.0
         equations = about(equations, self._mean)
-        fit = asymptotic(equations, least, self._space.n_blocks, constant=constant)
-        form = fit.form.copy()
+        fit = asymptotic(equations, least, self._space.n_blocks, constant, self._mean)
+        form = fit.form
         if constant:
             if self._trust.exact:
                 form -= np.outer(form[-1], form[-1]) / form[-1, -1]
-            form[-1] = 0.0
-            form[:, -1] = 0.0
+            form[-1] = form[:, -1] = 0.0
         return Region(fit.centre + self._mean, form)
 
     def _rule(self) -> dict[str, Any]:
@@ -478,7 +482,7 @@ class RunningSumsPolicy(BasePolicy):
                 raise ValueError("before the first round n_actions and n_features must be given.")
             self._begin(n_actions if self.shared else self.n_actions, n_features)
         state = {"task": self._device_task(), "region": None, "n_rounds": int(self.n_rounds_)}
-        if self._region is not None:  # something was learned
+        if self._has_learned:
             state["region"] = {"centre": self._region.centre.tolist(), **self._rule()}
         return json.dumps(state, allow_nan=False)
 

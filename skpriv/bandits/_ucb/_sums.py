@@ -143,11 +143,10 @@ def without_blanks(equations: "NormalEquations") -> "NormalEquations":
     return replace(equations, n=float(np.clip(np.trace(equations.design), 1.0, equations.n)))
 
 
-def diagonal_blocks(matrix: np.ndarray, blocks: int) -> np.ndarray:
+def diagonal_blocks(matrix: np.ndarray, blocks: int) -> Any:
     """So many blocks of equal size on the diagonal of a matrix, of shape (blocks, p, p)."""
     size = len(matrix) // blocks
-    every = np.arange(blocks)
-    return matrix.reshape(blocks, size, blocks, size)[every, :, every]
+    return np.einsum("bibj->bij", matrix.reshape(blocks, size, blocks, size))
 
 
 def about(equations: "NormalEquations", theta: float | np.ndarray) -> "NormalEquations":
@@ -172,6 +171,7 @@ def asymptotic(
     least_variance: float = 0.0,
     blocks: int = 1,
     constant: float = 0.0,
+    origin: float | np.ndarray = 0.0,
 ) -> Region:
     """Posterior of theta with the noise's exact law, and a normal prior chosen by its evidence.
 
@@ -187,13 +187,16 @@ def asymptotic(
         Number of blocks of equal size.
     constant : float
         Last entry of all rows; 0 if they have no constant.
+    origin : float or ndarray
+        Mean of the weights, from which theta is a difference: the noise of the design multiplies
+        their sum.
 
     Returns
     -------
     Region
     """
     spectrum = np.linalg.eigh(diagonal_blocks(equations.design, blocks))
-    return _posterior(equations, *spectrum, least_variance, constant)
+    return _posterior(equations, *spectrum, least_variance, constant, origin)
 
 
 def steadied(equations: "NormalEquations", size: int) -> "NormalEquations":
@@ -231,13 +234,16 @@ def _posterior(
     vectors: np.ndarray,
     least_variance: float,
     constant: float = 0.0,
+    origin: float | np.ndarray = 0.0,
 ) -> Region:
     """Posterior of theta in each block, by the eigenvalues and eigenvectors of their designs.
 
     In the eigenvectors of the design, target_i = value_i theta_i + error_i, where the error has
     variance v value_i + s_b^2 + s_A^2 ||theta||^2 / 2, v the mean square of the rewards, about
-    their mean if rows have a constant, and theta plugged in. The prior is N(0, tau^2 I): tau^2 is
-    the one on a public grid, and at least ``least_variance``, whose evidence is largest.
+    their mean if rows have a constant, and theta plugged in. About an origin s_b^2 has s_A^2
+    ||origin||^2 / 2 in it, and ||origin + theta||^2 - ||origin||^2 takes the place of ||theta||^2.
+    The prior is N(0, tau^2 I): tau^2 is the one on a public grid, and at least ``least_variance``,
+    whose evidence is largest.
 
     The weight u of a constant has a prior variance of its own, V: a mean reward far from the middle
     says nothing about the size of slopes. With it the prior has exp(less u^2 / 2) as a factor, less
@@ -248,7 +254,10 @@ def _posterior(
     certified region.
     """
     values = np.maximum(values, 0.0)
-    target = np.einsum("bij,bi->bj", vectors, equations.target.reshape(values.shape))
+    target, origin = (
+        np.einsum("bij,bi->bj", vectors, part.reshape(values.shape))
+        for part in np.broadcast_arrays(equations.target, origin)
+    )
     variance = np.clip(mean_square(equations, constant), 0.01, 1.0)
     taus = np.unique(np.maximum(PRIOR_VARIANCES, least_variance))
     along = vectors[:, -1]  # the constant, in the eigenvectors
@@ -256,7 +265,7 @@ def _posterior(
     less = 1.0 / taus - constant**2 / INTERCEPT_VARIANCES[:, None]
     centre = np.zeros_like(target)
     for _ in range(3):
-        norms = (centre**2).sum(axis=1, keepdims=True)
+        norms = (centre * (centre + 2.0 * origin)).sum(axis=1, keepdims=True)
         spread = equations.target_scale**2 + equations.design_scale**2 * norms / 2.0
         errors = variance * values + spread
         errors[errors == 0.0] = 1.0  # exact sums that tell nothing: their values are 0 too
@@ -465,11 +474,7 @@ class Windows:
         The noise since a read in the middle of an earlier phase is not known: after an alarm there,
         the first window begins with the end of that phase.
         """
-        usable = [
-            mark
-            for mark in self._marks[:-1]
-            if mark.rounds >= self._origin and now.noise_since(mark) is not None
-        ]
+        usable = [mark for mark in self._marks[:-1] if now.noise_since(mark) is not None]
         found = [usable[0] if self._origin and usable else NOTHING]
         for fraction in FRACTIONS:
             place = self._origin + fraction * (now.rounds - self._origin)

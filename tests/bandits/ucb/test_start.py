@@ -60,6 +60,25 @@ def test_noise_of_the_design_counts_at_the_start():
     assert found.square == 1.0  # what would be taken off is within its noise
 
 
+@pytest.mark.parametrize("origin", [np.array([0.9, -1.2]), np.array([-0.3, -0.4])])
+def test_noise_of_the_design_counts_once_about_any_origin(origin):
+    """A flat prior has no centre, so that the posterior of the weights is that about zero.
+
+    The noise of the design multiplies origin and difference together: were these two noises, that
+    of an origin of the other sign would count five times.
+    """
+    policy = LinUCB(epsilon=1.0, fit_intercept=False, random_state=0)
+    policy.act(CONTEXTS[:5, :, :2])
+    design = np.diag([300.0, 500.0])
+    scales = {"design_scale": 30.0, "target_scale": 20.0, "gram_scale": 30.0}
+    equations = NormalEquations(design, np.array([200.0, 300.0]), design, 0.0, 900, True, **scales)
+    expected = policy._posterior(equations, 1e6)
+    policy._mean = origin
+    found = policy._posterior(equations, 1e6)
+    np.testing.assert_allclose(found.centre, expected.centre, rtol=1e-6)
+    np.testing.assert_allclose(found.form, expected.form, rtol=1e-6)
+
+
 def test_rewards_vary_about_the_start():
     """Their squares are those of residuals; with noise about three deviations are left to them."""
     rng, theta = np.random.default_rng(0), np.array([0.6, 0.8])
