@@ -133,11 +133,12 @@ class Query(Summed, ABC):
         one of them is asked about. Otherwise a query of rows is averaged over those of the person:
         then the norm of ``sum`` of one row must be at most the sensitivity, since rows may be
         absent.
-    prepared : (object, Query) or None
-        Queries that are asked again about the same function of each record have it: a session
-        computes the values of this function once, and keeps them in memory. The object has
-        ``records(X, y)``, which makes them of a chunk, and their public ``width``, the number of
-        columns. The query takes them in place of X, and has the same sum.
+    prepared : (maker, Query) or None
+        Queries that are asked several times about the same function of each record have it: a
+        session computes the values of this function once, and keeps them in memory as *prepared
+        rows*. The maker has ``records(X, y)``, which makes them of a chunk, and their public
+        ``width``, the number of columns. The second query takes them in place of X, and has the
+        same sum.
 
     Examples
     --------

@@ -250,7 +250,7 @@ def test_no_record_spends_more_than_the_budget(privacy, seed):
         users = np.concatenate([*seen, np.arange(0)]).astype(int)
         seen.clear()
         assert answer.n == len(users)
-        everyone = range(n) if subset is None else session._pieces.users(subset).positions
+        everyone = range(n) if subset is None else session._pieces.subset_or_all(subset).positions
         assert set(users) <= set(everyone)
         paid[users] += session.report.rows[-1].cost.gaussian
     assert 0.0 < paid.max() <= Budget(1.0, 1e-6).mu ** 2 * (1 + 1e-8)

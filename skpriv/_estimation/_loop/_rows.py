@@ -1,8 +1,12 @@
-"""Questions about rows: their Gram matrix once they are whitened, their margins and their bounds.
+"""Whitened rows, and questions about rows: their Gram matrix, their margins and their bounds.
 
-All statements are for replacing one record by another, marked with a prime. A row of the map is phi
-with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and e = w psi, so that
-||e|| <= 1 whatever W is. For a row with weight v, w and e are multiplied by its root.
+The way of a row: the public map takes x to phi with ||phi|| <= 1, and a released matrix W takes phi
+to psi = W phi. A psi that is longer than 1 is shortened: w = min(1, 1 / ||psi||) and e = w psi, so
+that ||e|| <= 1 whatever W is. For a row with weight v, w and e are multiplied by its root. A prime
+marks the record that replaces another one.
+
+`Whitened` makes e, w and |e| of each chunk of rows. Steps ask many times about the same W: a
+session then makes these numbers once, and keeps them as `PreparedRows` (see `Query.prepared`).
 """
 
 from copy import copy
@@ -24,12 +28,12 @@ SQUARES = 1.5  # c of `MarginsQuery`: as large as costs nothing
 
 @frozen_object
 class Whitened:
-    """Rows e = w W phi and weights w of a chunk.
+    """Makes rows e = w W phi and their w of a chunk, or reads those that are prepared.
 
     Parameters
     ----------
     row_map : RowMap, or what stands in its place, or None
-        None where a chunk is `PreparedRows`, without weights.
+        The public map from x to phi. None reads chunks of `PreparedRows`, which have no weights.
     W : ndarray of shape (p, p)
         W phi and Q W phi of a rotation Q are alike to all queries, whose noise is the same in every
         direction.
@@ -62,7 +66,7 @@ class Whitened:
         """Yield (slice, e, w, |e|, f) of one block of rows after the other.
 
         f is the factor that shortens a row to norm 1, and w is f times the root of the weight of
-        the row. A block stays in the cache.
+        the row. A block stays in the cache. X is a chunk of rows x, or `PreparedRows`.
         """
         if self.row_map is None:
             yield from X.blocks
@@ -80,25 +84,24 @@ class Whitened:
             yield block, e, roots, norms, factors
 
     def prepared_for(self, query: Query) -> "tuple[Whitened, Query] | None":
-        """The values that a session needs to answer a query from rows (e, w, |e|) that it keeps in
-        memory.
+        """The `Query.prepared` of a query about these rows: their maker, which is this object, and
+        the same query of `PreparedRows`.
 
-        They are this map, which makes these rows, and the same query of them. None where rows have
-        weights of their own, or the query has another map of targets than is kept.
+        It is None where rows have weights of their own, or the query has another map of targets.
         """
         targets = self.target_map
-        other = targets is not None and getattr(query, "target_map", targets) is not targets
-        if other or self.row_map.weighted:
+        others = targets is not None and getattr(query, "target_map", targets) is not targets
+        if others or self.row_map.weighted:
             return None
-        twin = copy(query)  # `replace` would derive its numbers again
-        set_state(twin, whitened=Whitened(None, self.W), shape=query.shape)
-        if targets is not None:
-            set_state(twin, target_map=None)
-        return self, twin
+        of_prepared = copy(query)  # `replace` would derive its numbers again
+        set_state(of_prepared, whitened=Whitened(None, self.W), shape=query.shape)
+        if targets is not None:  # targets are scaled where rows are prepared
+            set_state(of_prepared, target_map=None)
+        return self, of_prepared
 
     @property
     def width(self) -> int:
-        """Number of columns of rows (e, w, |e|)."""
+        """Number of columns of prepared rows: e, w and |e|."""
         return len(self.W) + 2
 
     def records(self, X: np.ndarray, y: np.ndarray) -> "tuple[PreparedRows, np.ndarray]":
@@ -115,10 +118,10 @@ class Whitened:
 
 
 class PreparedRows:
-    """Rows (e, w, |e|) of a chunk that are kept in memory, and their Gram matrix.
+    """The numbers e, w and |e| of the rows of a chunk, kept in memory, and their Gram matrix.
 
-    Blocks follow one another in one array, whose pages are large, and within each block its
-    columns do: to multiply each row by a number is then faster. By person rows do.
+    All e are in one array, block after block. Within a block its columns follow one another, so
+    that it is faster to multiply each row by a number; ``by_person`` its rows do.
 
     Attributes
     ----------
@@ -133,10 +136,10 @@ class PreparedRows:
         self.shape = len(X), whitened.width
         self.blocks = []
         self._whitened_alone = Whitened(None, whitened.W)
-        found = np.empty((len(X), len(whitened.W)))
-        self.by_person = found if whitened.by_person else None
+        all_rows = np.empty((len(X), len(whitened.W)))
+        self.by_person = all_rows if whitened.by_person else None
         for block, e, weights, lengths, _ in whitened.blocks(X):
-            part = found[block]
+            part = all_rows[block]
             rows = part if whitened.by_person else part.reshape(part.shape[::-1]).T
             rows[:] = e
             self.blocks.append((block, rows, weights, lengths, weights))
@@ -167,7 +170,7 @@ class WhiteningQuery(Query):
 
     @property
     def prepared(self) -> "tuple[Whitened, Query] | None":
-        """The maker of rows (e, w, |e|) and this query of them, where they are to be kept."""
+        """The maker of prepared rows and this query of them, where it is asked again."""
         return self.whitened.prepared_for(self) if self.asked_again else None
 
     def sum(self, X: np.ndarray, y: np.ndarray) -> "Array":

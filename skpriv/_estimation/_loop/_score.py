@@ -1,5 +1,9 @@
 """The questions of steps, clipped scores of rows or of persons at a point, and their released
 equations.
+
+`ScoreQuery.sum` goes through a chunk of rows, or of `PreparedRows`, block by block: `scores` makes
+the values of each record, `sum_with_line` adds up their products, and `ScoreEquation.of` reads the
+noisy sum as an equation for the coefficients.
 """
 
 from collections.abc import Iterator, Sequence
@@ -186,7 +190,7 @@ class ScoreQuery(JointScores, Query):
 
     @property
     def prepared(self) -> "tuple[Whitened, Query] | None":
-        """The maker of rows (e, w, |e|) and this query of them, where they may be kept."""
+        """The maker of prepared rows and this query of them, where they may be kept."""
         return self.whitened.prepared_for(self)
 
     def scores(self, X: Any, y: np.ndarray) -> Iterator[Scores]:

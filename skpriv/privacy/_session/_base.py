@@ -306,7 +306,7 @@ class Session(ABC):
             raise PrivacyError("a selection is about records alone, and not about persons.")
         law = self._selection_law(query, k, slot)
         paid = self._pay(query, slot, law, k)
-        exact = self._pieces.all_rows.sum(query, self._pieces.users(slot.piece))
+        exact = self._pieces.all_rows.sum(query, self._pieces.subset_or_all(slot.piece))
         indices = self._source.top(abs(exact), k, law)
         self._report(query, slot, self._count(slot), law, paid)
         return indices
@@ -339,7 +339,7 @@ class Session(ABC):
         self._trusted("perturbs", procedure)
         law = self._law(procedure, slot)
         paid = self._pay(procedure, slot, law)
-        rows = self._pieces.all_rows.select(self._pieces.users(slot.piece))
+        rows = self._pieces.all_rows.select(self._pieces.subset_or_all(slot.piece))
         answer = self._noisy(procedure.run(rows), slot, law)
         self._report(procedure, slot, self._count(slot), law, paid)
         return answer
@@ -453,7 +453,7 @@ class Session(ABC):
                 "changes its place in the table would move others into a choice by position, or "
                 "out of it."
             )
-        self._pieces.users(subset)  # refuses what is no piece of these records
+        self._pieces.subset_or_all(subset)  # refuses what is no piece of these records
         share = float(share) * self._unit  # in few digits a sum of shares would stand still
         start, paid = self._used(subset)
         return Slot(share, start, start + share, paid, subset, self._stacked)

@@ -161,7 +161,7 @@ class AggregateSession(Session):
         # The shares of this query may be this far from shares that are drawn from their sums.
         security = sharing_security(self._budget) * slot.share if self._mixed else 0.0
         prices = self.report, law.cost(self._change(query))
-        users = self._pieces.users(slot.piece)
+        users = self._pieces.subset_or_all(slot.piece)
         value, n = self._rows.shared_sum(query, lattice, security, prices, users)
         return Answer(value, n, GaussianNoise(law.scale * sqrt(n / lattice.adding)))
 
@@ -221,7 +221,7 @@ class LocalSession(Session):
             )
 
     def _answer(self, query: Any, slot: "Slot", law: Any) -> Answer:
-        users = self._pieces.chosen(self._answering(slot))
+        users = self._pieces.subset(self._answering(slot))
         value = law.collected(query, self._rows, users, self._source)
         if isinstance(value, LiftedReports):  # some of the users who were asked may not answer
             reports = value.unordered() if self.capabilities.amplifies else value

@@ -1,4 +1,14 @@
-"""Random parts of a session's rows, in an order that only the session knows."""
+"""How a session reads its rows: random pieces in a secret order, and what it keeps in memory.
+
+A `Piece` is a part of the records that a question is about. `Pieces` hands pieces out and adds up a
+query over one, or over all records. It answers from the first of these that it has:
+
+1. *prepared rows*: values that several queries need of each record, which were made once and are in
+   memory (see `Query.prepared`);
+2. the targets alone, for a query that reads no column of X;
+3. a copy in memory of all rows, or of a piece that holds this one;
+4. the rows themselves, which are read once more.
+"""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -76,14 +86,14 @@ class Pieces:
         self._kept_pieces: list[tuple[Piece, Rows]] = []
         self._bytes_left = KEPT_BYTES
         self._foreseen: dict[int, Piece] = {}
-        # The last maker of `Query.prepared` with the piece whose rows it was given (None: all), and
-        # the rows that it made, or None if they do not fit into memory. They are kept until a query
-        # has another maker. The same maker replaces those of a piece by those of another piece or
-        # of all records, but not those of all records by those of a piece.
-        self._maker: tuple[Any, Piece | None] | None = None
+        # The rows that a maker made (see `Query.prepared`), or None if they do not fit into memory;
+        # the maker, and the piece of which they were made, or None for all records. Those of
+        # another maker, of another piece or of all records take their place; those of a piece do
+        # not take the place of those of all records.
+        self._prepared_by: tuple[Any, Piece | None] | None = None
         self._prepared_rows: Rows | None = None
-        self._users: dict[Piece, Subset] = {}
-        self._inside: dict[tuple[Piece, Piece], Subset] = {}
+        self._subsets: dict[Piece, Subset] = {}
+        self._subsets_inside: dict[tuple[Piece, Piece], Subset] = {}
 
     def prefix(self, start: int, stop: int, fraction: float) -> Piece | None:
         """The first records of those from one place up to another: a fraction of them.
@@ -105,21 +115,21 @@ class Pieces:
         fits = 8 * len(piece) * (self._rows.n_features + 1) <= self._bytes_left
         return fits and all(p.holds(piece) or piece.holds(p) for p in self._foreseen.values())
 
-    def users(self, piece: Piece | None) -> Subset | None:
-        """Records of a piece; None is all of them."""
-        return None if piece is None else self.chosen(piece)
+    def subset_or_all(self, piece: Piece | None) -> Subset | None:
+        """Which records a piece has, by their places in the table; None is all of them."""
+        return None if piece is None else self.subset(piece)
 
-    def chosen(self, piece: Piece) -> Subset:
-        """Records of a piece."""
+    def subset(self, piece: Piece) -> Subset:
+        """Which records a piece has, by their places in the table."""
         if not self._rows.ordered and not any(p.holds(piece) for p in self._foreseen.values()):
             self._rows.needs_order()
         if not 0 <= piece.start <= piece.stop <= self._rows.n:
             raise PrivacyError(
                 f"a piece up to record {piece.stop} is not one of {self._rows.n} records."
             )
-        if piece not in self._users:
-            self._users[piece] = self._order.users(piece.start, piece.stop)
-        return self._users[piece]
+        if piece not in self._subsets:
+            self._subsets[piece] = self._order.users(piece.start, piece.stop)
+        return self._subsets[piece]
 
     @cached_property
     def _order(self) -> "SeededOrder":
@@ -132,83 +142,80 @@ class Pieces:
         rows = self.all_rows
         prepared = query.prepared
         if prepared is not None:
-            found = self._sum_of_prepared(piece, *prepared)
-            if found is not None:
-                return found
+            prepared_sum = self._sum_of_prepared(piece, *prepared)
+            if prepared_sum is not None:
+                return prepared_sum
         if query.width == 0 and rows is self._rows and rows.passes is not None:  # not at hand
             rows = self._targets
             if rows.indexed and self._rows.ordered:  # they are in memory now, in the same places
-                return rows.sum(query, self.users(piece))
+                return rows.sum(query, self.subset_or_all(piece))
         return rows.sum(query) if piece is None else self._sum_of_piece(query, piece)
 
     def _sum_of_prepared(self, piece: Piece | None, maker: Any, query: Query) -> np.ndarray | None:
-        """Exact sum over rows that a maker makes of those in memory; None where it keeps none."""
+        """Exact sum over rows that a maker has made, or makes now of rows in memory; or None."""
         source = self.all_rows if piece is None else dict(self._kept_pieces).get(piece)
-        if source is not None and self._maker not in ((maker, piece), (maker, None)):
+        if source is not None and self._prepared_by not in ((maker, piece), (maker, None)):
             self._booked(self._prepared_rows, -1)
-            # Neither an error nor a question while these are made leaves others that pass for them
-            self._prepared_rows = self._maker = None
-            self._prepared_rows = self._made(source, maker.records, maker.width)
-            self._maker = (maker, piece)
-        if self._prepared_rows is None or self._maker != (maker, piece):
+            # Emptied first: after an error, or for a question meanwhile, none pass for new ones
+            self._prepared_rows = self._prepared_by = None
+            self._prepared_rows = self._made_in_memory(source, maker.records, maker.width)
+            self._prepared_by = (maker, piece)
+        if self._prepared_rows is None or self._prepared_by != (maker, piece):
             return None
         return self._prepared_rows.sum(query)
 
-    @cached_property
-    def all_rows(self) -> Rows:
-        """All rows, in memory if they are or if they fit."""
-        found = self._booked(self._rows.loaded(None, self._bytes_left))
-        return self._rows if found is None else found
-
-    def _booked(self, rows: "R", sign: int = 1) -> "R":
-        """Take the memory of rows that are kept, if any are, off the memory that is left.
-
-        With the sign -1 it is given back.
-        """
-        if rows is not None:
-            self._bytes_left -= sign * 8 * rows.n * rows.rows_each * (rows.n_features + 1)
-        return rows
-
-    def _made(self, rows: Rows, records: Callable[..., Any], width: int) -> Rows | None:
-        """Rows in memory made by ``records(X, y)`` of those of each chunk; None if too large."""
-        if 8 * rows.n * rows.rows_each * (width + 1) > self._bytes_left:
-            return None
-        return self._booked(rows.made(records, width))
-
-    @cached_property
-    def _targets(self) -> Rows:
-        """Rows for queries about targets alone; the same pass reads the part that is asked next."""
-        piece = None if self._kept_pieces else max(self._foreseen.values(), key=len, default=None)
-        rows, targets = self._rows.loaded_with_targets(self.users(piece), self._bytes_left)
-        if rows is not None and piece is not None:
-            self._kept_pieces.append((piece, self._booked(rows)))
-        return self._rows if targets is None else self._booked(targets)
-
     def _sum_of_piece(self, query: Query, piece: Piece) -> np.ndarray:
-        """Exact sum over a piece, of a larger one that is in memory or fits there, if any is."""
+        """Exact sum over a piece, by a copy of it or of a larger one that is in memory or fits."""
         for larger, rows in self._kept_pieces:
             if larger.holds(piece):
-                return rows.sum(query, self._among(piece, larger))
+                return rows.sum(query, self._subset_inside(piece, larger))
         if self._kept_pieces:  # the next pass may have other records in the same places
             self.all_rows.needs_order()
         if len(piece) <= self._bytes_left // 8:  # else not even a number of each record would fit
             foreseen = (p for p in self._foreseen.values() if p.holds(piece))
             for larger in (*foreseen, piece):
-                found = self._booked(self.all_rows.loaded(self.chosen(larger), self._bytes_left))
-                if found is not None:
-                    self._kept_pieces.append((larger, found))
-                    return found.sum(query, self._among(piece, larger))
+                copied = self._booked(self.all_rows.loaded(self.subset(larger), self._bytes_left))
+                if copied is not None:
+                    self._kept_pieces.append((larger, copied))
+                    return copied.sum(query, self._subset_inside(piece, larger))
         self.all_rows.needs_order()
-        return self.all_rows.sum(query, self.users(piece))
+        return self.all_rows.sum(query, self.subset_or_all(piece))
 
-    def _among(self, piece: Piece, larger: Piece) -> Subset | None:
-        """Places of the records of a piece among those of a larger one; None if it is all of it."""
+    def _subset_inside(self, piece: Piece, larger: Piece) -> Subset | None:
+        """Places of the records of a piece in a larger one; None if both are the same."""
         if piece == larger:
             return None
-        if (piece, larger) not in self._inside:
-            outer = self.chosen(larger).positions
-            inner = self.chosen(piece).positions
+        if (piece, larger) not in self._subsets_inside:
+            outer = self.subset(larger).positions
+            inner = self.subset(piece).positions
             # positions need not ascend: see `audit.replay`
             inside = np.flatnonzero(np.isin(outer, inner, assume_unique=True))
-            self._inside[piece, larger] = Subset(inside)
-        return self._inside[piece, larger]
+            self._subsets_inside[piece, larger] = Subset(inside)
+        return self._subsets_inside[piece, larger]
+
+    @cached_property
+    def all_rows(self) -> Rows:
+        """All rows, in memory if they are or if they fit."""
+        copied = self._booked(self._rows.loaded(None, self._bytes_left))
+        return self._rows if copied is None else copied
+
+    @cached_property
+    def _targets(self) -> Rows:
+        """Rows for queries about targets alone; the same pass reads the part that is asked next."""
+        piece = None if self._kept_pieces else max(self._foreseen.values(), key=len, default=None)
+        rows, targets = self._rows.loaded_with_targets(self.subset_or_all(piece), self._bytes_left)
+        if rows is not None and piece is not None:
+            self._kept_pieces.append((piece, self._booked(rows)))
+        return self._rows if targets is None else self._booked(targets)
+
+    def _made_in_memory(self, rows: Rows, records: Callable[..., Any], width: int) -> Rows | None:
+        """Rows in memory made by ``records(X, y)`` of those of each chunk; None if too large."""
+        if 8 * rows.n * rows.rows_each * (width + 1) > self._bytes_left:
+            return None
+        return self._booked(rows.made(records, width))
+
+    def _booked(self, rows: "R", sign: int = 1) -> "R":
+        """Take the memory of rows that are kept, or None, off what is left; -1 gives it back."""
+        if rows is not None:
+            self._bytes_left -= sign * 8 * rows.n * rows.rows_each * (rows.n_features + 1)
+        return rows

@@ -97,7 +97,7 @@ def test_a_session_keeps_what_questions_are_of_for_the_records_that_they_ask(roo
     second = replace(first, whitened=Whitened(first.whitened.row_map, 2.0 * first.whitened.W))
     asked = (first, part), (first, part), (second, part), (second, None), (second, part)
     for query, piece in asked:
-        records = slice(None) if piece is None else pieces.users(piece).positions
+        records = slice(None) if piece is None else pieces.subset_or_all(piece).positions
         exact = query.sum(X[records], y[records])
         np.testing.assert_allclose(pieces.sum(query, piece), exact, atol=1e-9)
     made = [rows for rows in (pieces._prepared_rows, *dict(pieces._kept_pieces).values()) if rows]
