@@ -191,10 +191,11 @@ def test_what_is_cut_is_released_with_the_noise_that_is_declared():
     """
     scores, cutting = [], 0
     for seed in range(30):
-        X, y, model = _fitted(seed, True, 12_000)
+        X, y, model = _fitted(seed, True, 20_000)
         fit, target = model._released, model._record_map.target_map
         step = fit.last
-        ((_, e, weights, *_),) = Whitened(model._record_map.row_map, fit.W).blocks(X)
+        blocks = [*Whitened(model._record_map.row_map, fit.W).blocks(X)]
+        e, weights = (np.concatenate([block[k] for block in blocks]) for k in (1, 2))
         c = weights * (target.scaled(y) - fit.location) - e @ step.point
         cut = np.maximum(np.abs(c) - step.limit, 0.0)
         assert cut.max() <= step.most_excess
