@@ -7,7 +7,7 @@ import pytest
 from registry.doors import public
 from registry.numbers import NUMBERS, Z
 
-from skpriv.inspection._description import Distribution
+from skpriv.inspection._distribution import Distribution
 
 SQUARES = {name: number for name, number in NUMBERS.items() if number.squares}
 

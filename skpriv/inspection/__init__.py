@@ -3,7 +3,8 @@
 from ._coefficient_display import CoefficientDisplay
 from ._comparison import ModelComparison, compare_models
 from ._curve_display import CurveDisplay, curves
-from ._description import Description, describe, private_quantiles, propose_max_rows
+from ._description import Description, describe
+from ._distribution import private_quantiles, propose_max_rows
 from ._inference import Inference, WaldTest, inference
 from ._interval_display import IntervalDisplay, confidence_interval, prediction_interval
 from ._page import (

@@ -13,7 +13,7 @@ from skpriv._estimation._coefficients import NINE_OF_TEN
 from skpriv._estimation._levels import USUAL_QUANTILE, two_sided_quantile, usual_moments
 from skpriv._estimation._moments import NormalEquations
 from skpriv._estimation._reports import ReportedFit
-from skpriv.inspection._description import Distribution
+from skpriv.inspection._distribution import Distribution
 from skpriv.preprocessing._check import TableCheck
 
 RNG = np.random.RandomState(0)

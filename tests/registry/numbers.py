@@ -19,9 +19,8 @@ from skpriv._estimation._loop._score import ScoreEquation
 from skpriv._estimation._moments import NormalEquations
 from skpriv._linalg import unvech
 from skpriv.bandits import _off_policy
-from skpriv.inspection._description import (
-    ColumnMomentsQuery, ColumnRange, CountsQuery, Coded, Description, DistributionQuery,
-)  # fmt: skip
+from skpriv.inspection._description import CountsQuery, Coded, ColumnMomentsQuery, Description
+from skpriv.inspection._distribution import ColumnRange, DistributionQuery
 from skpriv.linear_model._instruments import _inverted
 from skpriv.model_selection._private_score import _score
 from skpriv.preprocessing import Categorical, Date, Numeric

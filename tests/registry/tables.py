@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from skpriv.inspection._description import (
-    Binned, Coded, ColumnMomentsQuery, ColumnRange, DistributionQuery, Ranged,
-)  # fmt: skip
+from skpriv.inspection._description import Binned, Coded, ColumnMomentsQuery
+from skpriv.inspection._distribution import ColumnRange, DistributionQuery, Ranged
 from skpriv.preprocessing._check import CellStates, CountsQuery
 
 from .case import Case

@@ -6,7 +6,7 @@ from registry.refusals import uncharged
 
 from skpriv import BudgetAccountant
 from skpriv.inspection import propose_max_rows
-from skpriv.inspection._description import DistributionQuery
+from skpriv.inspection._distribution import DistributionQuery
 
 OPTIONS = {"largest": 100, "delta": 1e-6, "random_state": 0}
 
