@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import ceil, inf, isfinite, nan, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from warnings import catch_warnings
 
 import numpy as np
@@ -28,9 +28,37 @@ from ..records import Rows, check_length, present_names
 from ._opening import public_norm
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from ..preprocessing import PublicTransformer, Schema
+    from ..privacy import Trust
     from .._contracts import Array
-    from ._by_steps import FitsBySteps, FitsLines
+
+    class Planned(Protocol):
+        """An estimator of which plans are made: what is asked of it here."""
+
+        privacy: Any
+        random_state: Any
+        bounds_X: Any
+        max_rows_per_group: Any
+        estimand: Any
+        privacy_report_: Any
+
+        @property
+        def law_estimands(self) -> tuple[str, ...]: ...
+        @property
+        def _trust(self) -> Trust: ...
+        @property
+        def _released(self) -> Any: ...
+        def set_params(self, **params: Any) -> Any: ...
+        def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Any: ...
+        def with_cells(self, cells: Any) -> Any: ...
+        def _accounting(self) -> AbstractContextManager[None]: ...
+        def _for_rehearsal(self, estimand: str) -> Any: ...
+        def _imagined_target(self, points: Any, mean: Any, deviation: Any) -> np.ndarray: ...
+        def _planned_errors(self, matrix: Any) -> Any: ...
+        def _planned_names(self, names: list[Any]) -> list[Any]: ...
+        def _assumed_target(self, y: Any) -> str: ...
+
 
 IMAGINED = 2**13  # made-up rows of a rehearsal: errors hardly depend on how many stand for all
 # Correlation of columns of made-up rows, and of classes and counts with them: without an effect of
@@ -396,7 +424,7 @@ class _Imagined:
         fits = [self._rehearsed(n, self.model.estimand, seed)[1] for seed in range(REHEARSALS)]
         return float(sorted(fit._released.rows_of_cells() for fit in fits)[-2])
 
-    def _rehearsed(self, n: int, estimand: str, seed: int) -> "tuple[np.ndarray, FitsLines]":
+    def _rehearsed(self, n: int, estimand: str, seed: int) -> "tuple[np.ndarray, Planned]":
         """Errors of one fit, and the fit."""
         model = self.model._for_rehearsal(estimand).set_params(random_state=seed)
         size = min(n, SIMULATED) if model._trust.can.reports else n
@@ -409,7 +437,7 @@ class _Imagined:
         model = model.with_cells(cells) if len(cells) else model
         return sqrt(size / n) * np.array(model._planned_errors(matrix)), model
 
-    def _fit_each(self, model: "FitsLines", n: int) -> None:
+    def _fit_each(self, model: "Planned", n: int) -> None:
         """Fit one row of each user, or of each person as many as are used at most."""
         each = model.max_rows_per_group or 1
         points = self.points(n * each)
@@ -427,7 +455,7 @@ class _Imagined:
 
 
 def plan_of(
-    model: "FitsBySteps",
+    model: "Planned",
     n: float | np.ndarray | str,
     n_features: int | list[int] | None,
     schema: "PublicTransformer | Schema | dict[str, Any] | None",
