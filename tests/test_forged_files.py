@@ -1,9 +1,10 @@
-"""SQLite files that somebody else wrote: each forged cell is refused in words, or does no harm.
+"""Files and texts that somebody else wrote: what is forged is refused in words, or does no harm.
 
 What would pass: a cell that is of the right kind and has another value, since who may write a file
 may write that. A charge below 0 is of no right kind, and counts as an infinite one.
 """
 
+import ast
 import importlib
 import json
 import pkgutil
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from registry.files import FILES, make_ledger
+from registry.texts import OWN, STRANGE, TEXTS
 
 import skpriv
 from skpriv import BudgetAccountant, bandits
@@ -227,3 +229,31 @@ def test_a_damaged_header_of_a_policy_is_refused_in_words(header, tmp_path):
     path.write_bytes(b"skpriv policy\n" + header.encode() + b"\n{}")
     with pytest.raises(ValueError, match=re.escape(f"{str(path)!r}: its header is damaged")):
         bandits.load(path)
+
+
+PARSERS = {"json.loads", "json.load", "tomllib.loads", "tomllib.load", "ast.parse"}
+
+
+def parses(path):
+    """Whether a file of Python parses texts."""
+    found = ast.walk(ast.parse(path.read_text("utf-8")))
+    return any(isinstance(one, ast.Attribute) and ast.unparse(one) in PARSERS for one in found)
+
+
+def test_every_place_that_parses_a_text_has_a_door():
+    root = Path(*skpriv.__path__)
+    found = {
+        ".".join(p.relative_to(root).with_suffix("").parts) for p in root.rglob("*.py") if parses(p)
+    }
+    assert found <= {*TEXTS, *OWN}
+    assert {*TEXTS, *OWN} - {*FILES} <= found
+
+
+@pytest.mark.parametrize("door", [name for name, door in TEXTS.items() if door])
+def test_a_strange_text_is_refused_in_words(door, tmp_path, capsys):
+    for text in STRANGE:
+        try:
+            TEXTS[door](text, tmp_path)
+        except Exception as error:
+            assert isinstance(error, ValueError | SkprivError), (text[:9], error)
+    assert "Traceback" not in capsys.readouterr().err

@@ -469,7 +469,7 @@ def _design_of(formula: str, schema: "Schema") -> _Design:
     in_backticks = re.sub(r"\bQ\(\s*(['\"])(.+?)\1\s*\)", r"`\2`", formula)
     try:
         parsed = Formula(_without_keywords(in_backticks, schema))
-    except (FormulaicError, SyntaxError, KeyError):
+    except (FormulaicError, RecursionError, SyntaxError, KeyError):
         raise ValueError(
             f"formula={formula!r} cannot be read: write it as 'target ~ a + b + a:b', with names "
             "of columns that are no words of Python in backticks, as in 'target ~ `my column` + b'."

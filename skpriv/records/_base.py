@@ -181,13 +181,14 @@ def _even(count: int, longest: int) -> int:
 def added(shape: tuple[int, ...], terms: Iterable[np.ndarray]) -> CompensatedSum:
     """Sum of arrays with its correction, in silence: a warning would tell of a value.
 
-    One number is not added to all of several coordinates: the sensitivity would not be that.
+    One number is not added to all of several coordinates: the sensitivity would not be that. The
+    error does not repeat the shape of a term, which may be how many values there are.
     """
     total = CompensatedSum(shape)
     with unwarned():
         for term in terms:
             if np.shape(term) != tuple(shape):
-                raise ValueError(f"a sum of shape {shape} has terms of shape {np.shape(term)}.")
+                raise ValueError(f"a sum of shape {shape} has terms of another shape.")
             total.add(term)
     return total
 

@@ -8,6 +8,7 @@ with them is one fixed sentence.
 """
 
 import json
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -141,8 +142,9 @@ def from_parquet(path: Any, target: Any = None, features: Any = None) -> "Fetche
     path = [str(part) for part in path] if isinstance(path, list | tuple) else str(path)
     dataset = arrow.dataset(path, format="parquet", partitioning="hive")
     if features is None:  # without the index of a frame that pandas wrote
-        frame = json.loads((dataset.schema.metadata or {}).get(b"pandas", b"{}"))
-        absent = [target, *frame.get("index_columns", ())]
+        absent = [target]
+        with suppress(Exception):  # whoever wrote the file may have written anything there
+            absent += json.loads(dataset.schema.metadata[b"pandas"])["index_columns"]
         columns = [name for name in dataset.schema.names if name not in absent]
         features = [name for name in columns if not name.startswith(UNNAMED_INDEX)]
     return from_table(ParquetFiles(dataset, arrow_schema(dataset.schema)), target, features)

@@ -278,5 +278,5 @@ def test_a_sum_has_the_shape_that_its_sensitivity_is_about(found):
     session = open_session("central", X, X[:, 0], Budget(1.0, 1e-6), 0)
     stream = open_stream("central", Wrong(), Budget(1.0, 1e-6), 3, 0)
     for ask in (lambda: session.sum(Wrong(), 0.5), lambda: stream.push(X, X[:, 0])):
-        with pytest.raises(ValueError, match=r"shape \(3,\) has terms of shape"):
+        with pytest.raises(ValueError, match=r"shape \(3,\) .*another shape\.$"):
             ask()
