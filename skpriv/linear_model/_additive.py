@@ -645,15 +645,14 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         half = half + maps.row_map.missed(range(X.shape[1]), X, heights)
         return inside_bounds(maps, centre, half, self._predicted(X))
 
-    def _planned_errors(self, matrix: np.ndarray | None) -> Any:
+    def _planned_errors(self, matrix: np.ndarray | None) -> np.ndarray:
         """Standard errors of the effect of each feature, root mean square over its range."""
         found = []
         for column, knots in enumerate(self.knots_):
             points = np.linspace(knots[0], knots[-1], PLANNED_POINTS)[:, None]
             _, half, _ = self._bands([column], points, USUAL_LEVEL)
             found.append(sqrt(np.mean(np.square(half))) / two_sided_quantile(USUAL_LEVEL))
-        errors = np.where(np.isfinite(found), found, nan)
-        return errors, np.full(len(errors), nan)
+        return np.where(np.isfinite(found), found, nan)
 
     @of_numbers
     def curve(self, feature: Any, grid: Any = None, *, confidence_level: float = 0.95) -> Curve:

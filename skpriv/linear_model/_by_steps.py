@@ -224,7 +224,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         return names
 
     def _planned_errors(self, matrix: np.ndarray | None) -> np.ndarray:
-        """Standard errors of the declared coefficients, and their part by sampling alone.
+        """Standard errors of the declared coefficients.
 
         NaN stands for what is not estimable, and the intercepts are left out. A matrix leads from
         coefficients of X to those of a table.
@@ -233,9 +233,8 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         blocks = max(law.classes, 1)
         if matrix is not None:
             law = law.mapped(np.kron(np.eye(blocks), matrix))
-        variances = [np.diagonal(part) for part in (law.covariance, law.sampling)]
-        errors = np.sqrt(np.where(law.hidden, nan, variances))
-        return errors.reshape(2, blocks, -1)[:, :, :-1].reshape(2, -1)
+        errors = np.sqrt(np.where(law.hidden, nan, np.diagonal(law.covariance)))
+        return errors.reshape(blocks, -1)[:, :-1].ravel()
 
     def _release(
         self,

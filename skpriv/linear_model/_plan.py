@@ -84,13 +84,10 @@ class Rehearsal:
     ----------
     std_error : ndarray of shape (n_coefficients,)
         Without the intercept; NaN where it is not estimable.
-    sampling_error : ndarray of shape (n_coefficients,)
-        What remains of it without privacy noise.
     report : PrivacyReport
     """
 
     std_error: np.ndarray
-    sampling_error: np.ndarray
     report: Any
 
 
@@ -113,7 +110,7 @@ class Plan(Printed):
         Standard error of each coefficient of that estimand, by sampling and by privacy, in the
         units of the table; NaN where it is not estimable.
     sampling_error : ndarray of shape (n_coefficients,)
-        The part of it that sampling has alone.
+        Standard error of a fit to the same rows without privacy.
     std_errors : dict of str to ndarray
         Standard errors of each estimand, for a fit that declares it.
     questions : list of str
@@ -411,11 +408,11 @@ class _Imagined:
                 f"n={n} persons are too many for a plan: with max_rows_per_group="
                 f"{self.model.max_rows_per_group!r} at most {self.largest_n:,} can be rehearsed."
             )
-        seeds = range(1 if self.each else REHEARSALS)
+        seeds = range(1 if self.each or self.model._trust.exact else REHEARSALS)
         with catch_warnings(action="ignore"):  # of each fit, and of columns without a number
             found = [self._rehearsed(n, estimand, seed) for seed in seeds]
-            errors, sampling = np.median([pair for pair, _ in found], axis=0)
-        return Rehearsal(errors, sampling, found[0][1].privacy_report_)
+            errors = np.median([one for one, _ in found], axis=0)
+        return Rehearsal(errors, found[0][1].privacy_report_)
 
     def level_rows(self, n: int) -> float:
         """Rows that a rare level needs in all but one of some fits."""
@@ -435,7 +432,7 @@ class _Imagined:
             model.fit(MadeUpRows(n, X, y, self.names))
         _, matrix, cells = self.effects
         model = model.with_cells(cells) if len(cells) else model
-        return sqrt(size / n) * np.array(model._planned_errors(matrix)), model
+        return sqrt(size / n) * model._planned_errors(matrix), model
 
     def _fit_each(self, model: "Planned", n: int) -> None:
         """Fit one row of each user, or of each person as many as are used at most."""
@@ -490,6 +487,7 @@ def plan_of(
     n_features = check_length(n_features, "n_features")
     imagined = _Imagined(model, n_features, encoder, levels, mean, deviation)
     found = {name: imagined.rehearse(n, name) for name in model.law_estimands}
+    exact = replace(imagined, model=clone(model).set_params(privacy="none"))
     declared = found[model.estimand]
     rows = declared.report.rows
     noise = np.array([float(row.scale) for row in rows])
@@ -499,7 +497,7 @@ def plan_of(
         names=model._planned_names(imagined.effects[0]),
         estimand=model.estimand,
         std_error=declared.std_error,
-        sampling_error=declared.sampling_error,
+        sampling_error=exact.rehearse(n, model.estimand).std_error,
         std_errors={name: one.std_error for name, one in found.items()},
         questions=[row.query for row in rows],
         shares=np.array([float(row.share) for row in rows]),

@@ -107,6 +107,18 @@ def test_its_errors_hold_in_other_models_and_for_persons(settings):
 
 
 @pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.parametrize("privacy", ["central", "shuffle"])
+def test_errors_by_sampling_alone_are_those_of_the_textbook(privacy):
+    """They are of a fit without privacy, beside a rare level too, and of every trust model."""
+    schema = {"site": Categorical(["A", "B", "C"], other=False)}
+    model = LinearRegression(epsilon=1.0, bounds_y=(0.0, 10.0), data_norm=1.0, privacy=privacy)
+    n, rare = 20_000, 0.02
+    plan = model.plan(n, schema=schema, shares={"site": {"C": rare}}, target_deviation=1.0)
+    usual = (1.0 - rare) / 2.0
+    textbook = np.sqrt([2.0 / usual, 1.0 / usual + 1.0 / rare]) / np.sqrt(n)
+    np.testing.assert_allclose(plan.sampling_error, textbook, rtol=0.06)
+
+
 def test_it_costs_nothing_and_changes_nothing():
     model = LinearRegression(epsilon=1.0, bounds_X=(0, 1), bounds_y=(0, 1))
     with BudgetAccountant(0.5, 1e-6) as accountant:
