@@ -36,7 +36,7 @@ NO_FIT_NOTE = (
     "intercept, independent rows, at most two classes, and a trusted curator or a secure sum."
 )
 BETWEEN = "log-odds of classes against each other"
-BETWEEN_RATIO = "an odds ratio between these classes (of intercepts: odds)"
+BETWEEN_RATIO = "the factor of the odds between these classes for one unit"
 
 
 class _WaldNumbers(NamedTuple):

@@ -440,7 +440,7 @@ def test_a_folder_that_cannot_be_written_costs_nothing(option, argv, tmp_path, c
         ({"smallest-level": "0.1"}, ["--smallest-level", "give --plan"]),
         ({"privacy": "local", "group": "name"}, ["--group needs --privacy aggregate or central"]),
         ({"privacy": "shuffle", "group": "name"}, ["--group needs --privacy", "shuffle"]),
-        ({"privacy": "local", "model": "poisson"}, ["PoissonRegressor needs somebody who adds"]),
+        ({"privacy": "local", "model": "poisson"}, ["PoissonRegressor: each user"]),
         ({"ledger": "/absent/folder/ledger"}, ["/absent/folder/ledger", "folder that exists"]),
     ],
 )

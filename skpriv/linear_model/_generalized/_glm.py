@@ -87,12 +87,10 @@ class GeneralizedLinear(FitsLines):
         """Refuse a privacy model whose users answer alone; policies ask before the first epoch."""
         if self._trust.can.alone:
             raise PrivacyError(
-                f"{type(self).__name__} needs somebody who adds up. Where every user answers once, "
-                "with noise of their own, the dozen score steps of a curve that bends would each "
-                "be asked of a twelfth of the users, and no fit is left: use 'central', "
-                "'aggregate' or 'shuffle' as the privacy model, or a LinearRegression under "
-                "'local', for the line of the same target: its slopes are differences of "
-                f"{self._means}."
+                f"privacy={self.privacy!r} is not for {type(self).__name__}: each user would "
+                "answer one of a dozen questions, with noise of their own, and no fit is left. "
+                "Pass 'central', 'aggregate' or 'shuffle', or take a LinearRegression for the "
+                f"line of the same target: its slopes are differences of {self._means}."
             )
 
     def _fit_link(

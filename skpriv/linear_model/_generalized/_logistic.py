@@ -189,7 +189,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     def _law_words(self) -> dict[str, str]:
         first, second = self.classes_[:2]
         words = {"estimand": f"log-odds of {second} against {first}", "detail": "logistic"}
-        ratio = f"an odds ratio of the class {second} (of the intercept: its odds)"
+        ratio = f"the factor of the odds of {second} for one unit (of the intercept: odds at 0)"
         hiding = f"{NOISE}, {NO_LABEL} ({', '.join(map(str, self.classes_))})"
         return words | {"ratio": ratio, "ratio_name": "odds ratio", "hiding": hiding}
 

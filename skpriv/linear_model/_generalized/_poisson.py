@@ -115,7 +115,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         return {
             "estimand": "logarithm of the mean",
             "detail": "log-linear",
-            "ratio": "a rate ratio (of the intercept: a mean)",
+            "ratio": "the factor of the mean for one unit (of the intercept: the mean at 0)",
             "ratio_name": "rate ratio",
         }
 

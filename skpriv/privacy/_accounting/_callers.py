@@ -18,9 +18,9 @@ PIPELINE = (
     "neither counted nor protected"
 )
 CALLED = (
-    "covers this fit on the rows that {} gave to it: rows that stood in it several times "
-    "(resampling), and what was read of the rows besides (by other steps, by a final estimator, by "
-    "a choice by scores), are neither counted nor protected"
+    "covers this fit to the rows that {} passed to it: repeated rows (resampling), and what else "
+    "reads the rows (scores, choices by scores, other steps, a final estimator), are neither "
+    "counted nor protected"
 )
 # Modules of scikit-learn that pass a fit on and read no rows. PIPELINE is about what the other
 # steps of a Pipeline read.

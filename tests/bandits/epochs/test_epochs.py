@@ -358,7 +358,7 @@ def test_a_run_is_no_more_private_than_its_weakest_epoch():
         (EpochGreedy(LinearRegression(bounds_X=(-1, 1))), "needs bounds_y, a public bound"),
         (EpochGreedy(LinearRegression(bounds_y=(-1, 1))), "needs bounds_X or data_norm, a public"),
         (EpochGreedy(SSPRegressor(bounds_y=(-1, 1))), "needs data_norm, a public bound"),
-        (EpochGreedy(classifier(privacy="local")), "needs somebody who adds up"),
+        (EpochGreedy(classifier(privacy="local")), "privacy='local' .*LogisticRegression"),
         (SquareCB(classifier(classes=("no", "yes"))), "possible rewards: pass numbers"),
         (ActionElimination(classifier()), "has asymptotic: pass the kind"),
         (ActionElimination(LayeredRegressor(), interval="posterior"), "has certified"),
