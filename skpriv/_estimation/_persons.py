@@ -34,7 +34,7 @@ class OfPersons:
 
     def sum(self, X: Any, y: np.ndarray) -> "Array":
         """Exact sum over a chunk of rows, each of which is a person."""
-        return self.sum_persons(X, y, np.arange(len(X) + 1), 1)
+        return self.sum_persons(X, y, np.arange(len(y) + 1), 1)
 
 
 class JointScores:
