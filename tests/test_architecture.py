@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from sizes import (
-    CAPS, constants, is_for_types, is_number, is_reflection, looks_inside, nodes, parsed, rooms,
+    CAPS, constants, is_number, is_reflection, looks_inside, nodes, parsed, rooms,
     sizes,
 )  # fmt: skip
 
@@ -442,10 +442,7 @@ def test_a_word_is_one_kind_of_thing():
 
 
 def neighbours(files):
-    """The files that each file imports, late imports included; names are looked for in files.
-
-    What is imported for a type checker alone is no neighbour, since no program runs it.
-    """
+    """The files that each file imports, late imports and those for types included."""
 
     def home(name):
         parts = name.split(".")[1:]
@@ -456,16 +453,8 @@ def neighbours(files):
                     return found
         return None
 
-    def of_types(tree):
-        blocks = (node for node in tree.body if isinstance(node, ast.If) and is_for_types(node))
-        return {line for block in blocks for line in range(block.lineno, block.end_lineno + 1)}
-
     return {
-        file: {
-            home(name)
-            for line, name in imports(file, tree)
-            if name.split(".")[0] == "skpriv" and line not in of_types(tree)
-        }
+        file: {home(name) for _, name in imports(file, tree) if name.split(".")[0] == "skpriv"}
         - {None, file}
         for file, tree in files.items()
     }
@@ -492,11 +481,13 @@ def test_circles_are_found():
         "a/_y.py": "def late():\n    from ..a import z",
         "a/__init__.py": "from ._x import x",
         "a/_leaf.py": "from . import x",
-        "_root.py": "import json\nif TYPE_CHECKING:\n    from .a._x import x",
+        "_root.py": "import json\nif TYPE_CHECKING:\n    from .b._x import x",
+        "b/_x.py": "def late():\n    from .._root import z",
     }
     graph = neighbours({file: ast.parse(text) for file, text in source.items()})
-    assert circles(graph) == {"a/_x.py", "a/_y.py", "a/__init__.py"}
-    graph["a/_y.py"] = {"_root.py"}
+    assert circles(graph) == {"a/_x.py", "a/_y.py", "a/__init__.py", "_root.py", "b/_x.py"}
+    graph["a/_y.py"] = graph["b/_x.py"] = {"a/_leaf.py"}
+    graph["a/_leaf.py"] = set()
     assert not circles(graph)
 
 

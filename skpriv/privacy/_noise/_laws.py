@@ -30,8 +30,7 @@ from ._lattice import gaussian_on_grid
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from ..._contracts import Array, F
-    from ...records import Rows, Subset
-    from .._query import Query
+    from ...records import Rows, Subset, Summed
     from ._codebook_law import Codebook
 
 
@@ -64,7 +63,7 @@ class Noise:
         raise NotImplementedError
 
     def collected(
-        self, query: "Query", rows: "Rows", users: "Subset", source: "NoiseSource"
+        self, query: "Summed", rows: "Rows", users: "Subset", source: "NoiseSource"
     ) -> Any:
         """Sum of the noisy reports of these users, as a server would collect it.
 
@@ -73,7 +72,7 @@ class Noise:
 
         Parameters
         ----------
-        query : Query
+        query : Summed
             The query that each user answers.
         rows : skpriv.records.Rows
             The rows of all users.

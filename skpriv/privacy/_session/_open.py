@@ -96,9 +96,7 @@ class SummedNoise(GaussianNoise):
         """Price of a sum of this l2 sensitivity: the rounding to the grid is part of it."""
         return Cost.from_mu(self.lattice.mu(sensitivity, self.size))
 
-    def collected(
-        self, query: Query, rows: Rows, users: "Subset", source: "NoiseSource"
-    ) -> NoReturn:
+    def collected(self, query: Any, rows: Rows, users: "Subset", source: "NoiseSource") -> NoReturn:
         """Refuse: no report hides behind one user's part of the noise, which is next to nothing."""
         raise PrivacyError(
             f"{query.name!r} has noise that all users add together: a single report with a user's "
