@@ -512,7 +512,9 @@ class Sums(Rounds):
         else:
             total, count = _of_shuffler(fields, totals, needed, n)
         if not is_whole(count, fields["users"]["adding"], fields["users"]["n"]):
-            raise PrivacyError("the users are fewer than those who are counted on, or too many.")
+            raise PrivacyError(
+                "fewer than n_min users have sent shares, or more than n_users: see repeat_round()."
+            )
         return {f"answer {len(self._rounds) + 1}": [total.tolist(), count]}
 
     def taken(self, fields: "SumTask") -> tuple[np.ndarray, int]:

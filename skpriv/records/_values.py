@@ -238,11 +238,10 @@ def public_shape(data: Any, depth: int = 4) -> tuple[int, ...]:
     if issubclass(kind, range) or kind.__module__.startswith("pyarrow."):
         return (len(data),)
     raise TypeError(
-        "an argument with something for each row must be an array, a nested list, a column, a "
-        "data frame or a sparse matrix, whose shape is known without a look at a value. That of "
-        f"this {kind.__name__} would have to be computed, which could tell of one: pass what its "
-        "compute() or collect() returns, or numpy.asarray of it; or rows of a lazy table with a "
-        "stated number of them, skpriv.records.from_table(table, n=...)."
+        f"the shape of a {kind.__name__} would have to be computed, which could tell of a value: "
+        "pass an array, a nested list, a column, a data frame or a sparse matrix, such as what its "
+        "compute() or collect() returns, or numpy.asarray of it; or a lazy table with its target "
+        "and its public number of rows, skpriv.records.from_table(table, target=..., n=...)."
     )
 
 

@@ -124,7 +124,10 @@ class GaussianNoise(Noise):
             If ``mu`` is not above 0.
         """
         if not mu > 0.0:
-            raise PrivacyError("Gaussian noise needs mu above 0, hence a delta above 0.")
+            raise PrivacyError(
+                "Gaussian noise needs mu above 0: pass epsilon > 0 and delta in (0, 1), for "
+                "example delta=1e-6."
+            )
         return cls(float(sensitivity) / mu)
 
     def cost(self, sensitivity: float) -> Cost:
