@@ -257,12 +257,12 @@ def row_products(X: Any, vectors: np.ndarray) -> "Array":
 def blocks_of(n_rows: int, width: int) -> Iterator[slice]:
     """Yield slices of rows that are short enough for their numbers to stay in the cache.
 
-    If rows are long, their Gram matrix does not stay in the cache either. A block then has about as
-    many rows as columns, up to 8 MB, so that each reading of the matrix is used many times. No rows
-    are one block.
+    If rows are long, their Gram matrix does not stay in the cache either. A block then has up to
+    1,200 rows, or 8 MB, so that each reading of the matrix is used many times: BLAS needs as many
+    for all of its speed. No rows are one block.
     """
     width = max(1, width)
-    rows_each = max(64, BLOCK_ENTRIES // width, min(width, 8 * BLOCK_ENTRIES // width))
+    rows_each = max(64, BLOCK_ENTRIES // width, min(1200, 8 * BLOCK_ENTRIES // width))
     count = -(-max(1, n_rows) // rows_each)
     for part in range(count):
         yield slice(n_rows * part // count, n_rows * (part + 1) // count)

@@ -3,8 +3,6 @@
 What is as it was takes the same call again, and is then as it would be.
 """
 
-import gc
-
 import pytest
 from registry.interrupts import CALLS, interrupted_at, moments
 
@@ -64,7 +62,6 @@ def half_changed(call, folder, some):
 @pytest.mark.parametrize("name", CALLS)
 def test_nothing_is_half_changed(name, part, tmp_path, monkeypatch):
     monkeypatch.setenv("SKPRIV_STATE", str(tmp_path))
-    gc.freeze()  # what other tests left holds no file of this one, and is not looked through again
     step = {"some": lambda every: every[:: -(-len(every) // MOST)], "all": lambda every: every}[
         part
     ]

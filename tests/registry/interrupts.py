@@ -269,6 +269,7 @@ def moments(call, rooms):
         count += 1
 
     followed(call, rooms, hook)
+    gc.freeze()  # what others left holds no file of this call, and is not looked through each time
     return sorted({at for both in found.values() for at in both})
 
 
