@@ -91,11 +91,12 @@ STRETCHED = 1.5 * RESOLVED
 # many times that of the steps: with a whole one from RESOLVED on these tell less than with none.
 TOLD_LINE = 3.0 * RESOLVED
 # Between these resolutions shares and room of a declared estimand change (see `DECLARED` and
-# `MEAN_ROOM`). The question of what is cut, which certified intervals alone need, is asked from the
-# second one on: there half of the certified intervals of 74 fits of tables are narrower than half a
-# deviation of the target, and below 300 none is. It makes standard errors of a fitted line an
-# eighth larger between the two (docs/evidence/linear_regression.md), and those of a declared one 5
-# to 37%, and they differ by 6% or less beyond (docs/evidence/coefficients.md).
+# `MEAN_ROOM`). The question of what is cut, which certified intervals of lines alone need, is asked
+# from the second one on: there half of the certified intervals of 74 fits of tables are narrower
+# than half a deviation of the target, and below 300 none is. It makes standard errors of a fitted
+# line an eighth larger between the two (docs/evidence/linear_regression.md), and those of a
+# declared one 5 to 37%, and they differ by 6% or less beyond (docs/evidence/coefficients.md).
+# Curves, where nothing is cut, ask the variances of scores in the last step alone from the first.
 CERTIFIED = 100.0, 400.0
 
 # Rounds of whitening, after which directions of little variance exceed the noise. There is a fourth
@@ -324,7 +325,7 @@ class Rules:
             length=min(1.0, max(length, sqrt(p / n))),
             shortest=sqrt(noisy),
             mean_room=max(1.0, precision**room_power),
-            asks_cut=resolution >= CERTIFIED[1],
+            asks_cut=resolution >= CERTIFIED[linear],
             bends=not linear,
             subset=part_needed(n, SUBSET_RESOLUTIONS[0 if ranged else 1] / resolution),
             slopes=few_records or not one_look,
