@@ -1,5 +1,7 @@
 """Models side by side: the numbers of each, and what is missing stays empty."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -27,6 +29,12 @@ def test_numbers_are_those_of_each_model():
         "x0", "x1", "intercept",
     ]  # fmt: skip
     assert "R-squared" in str(table) and "20,000" in str(table)
+
+
+def test_a_reference_level_of_several_models_is_named_once():
+    found = replace(inference(LONG), lists={"site": ("A", ["x0"])})
+    assert str(compare_models([found, found])).count("Reference levels: site: A.") == 1
+    assert "Reference" not in str(compare_models([SHORT, LONG]))
 
 
 def test_hostile_names_are_shown_as_they_are():
