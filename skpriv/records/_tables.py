@@ -145,8 +145,11 @@ def from_parquet(path: Any, target: Any = None, features: Any = None) -> "Fetche
         absent = [target]
         with suppress(Exception):  # whoever wrote the file may have written anything there
             absent += json.loads(dataset.schema.metadata[b"pandas"])["index_columns"]
-        columns = [name for name in dataset.schema.names if name not in absent]
-        features = [name for name in columns if not name.startswith(UNNAMED_INDEX)]
+        features = [
+            name
+            for name in dataset.schema.names
+            if name not in absent and not name.startswith(UNNAMED_INDEX)
+        ]
     return from_table(ParquetFiles(dataset, arrow_schema(dataset.schema)), target, features)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from scipy.special import erfcx, ndtr, ndtri_exp
 
-from ..._linalg import ROUNDED, bisected
+from ..._linalg import ROUNDED, bisected, unwarned
 from ..._stored import frozen, stored
 from ...exceptions import PrivacyError
 
@@ -62,6 +62,7 @@ def _largest_parameter(
     return _boundary(lambda parameter: delta_of(epsilon, parameter) <= delta)[0]
 
 
+@unwarned()
 def gdp_delta(epsilon: float, mu: float) -> float:
     """Smallest delta such that mu-Gaussian DP implies (epsilon, delta)-DP.
 

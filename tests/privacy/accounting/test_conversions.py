@@ -1,7 +1,9 @@
 """The conversions against published numbers, an independent library, and their own definitions."""
 
 import math
+from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -84,3 +86,21 @@ def test_limits(epsilon_of, largest):
 def test_the_tiniest_parameters_end():
     assert zcdp_delta(1.0, 5e-324) == zcdp_epsilon(5e-324, 1e-6) == 0.0
     assert gdp_delta(1.0, 5e-324) == gdp_epsilon(5e-324, 1e-6) == 0.0
+
+
+EXTREME = 0.0, 5e-324, 1e-300, 1e-12, 0.01, 0.5, 30.0, 1e3, 1e300
+
+
+@pytest.mark.parametrize(
+    "convert", [gdp_delta, gdp_epsilon, gdp_mu, zcdp_delta, zcdp_epsilon, zcdp_rho]
+)
+def test_no_setting_of_numpy_decides_whether_a_price_is_known(convert):
+    """A fit was charged, and its report could not be printed, where a product of NumPy's numbers
+    underflows."""
+    convert = getattr(convert, "__wrapped__", convert)  # nothing that was found before
+    for first, second in product(EXTREME, repeat=2):
+        if "delta" not in convert.__name__ and second >= 1.0:
+            continue  # no delta
+        expected = convert(first, second)
+        with np.errstate(all="raise"):
+            assert convert(first, second) == expected
