@@ -241,10 +241,12 @@ class Inference(Exported):
         law = self.law.mapped(matrix)
         if law.classes:
             sums = matrix.reshape(len(matrix), law.classes, -1).sum(axis=1)
-            words = f"weighted sums of {law.estimand}", "a product of powers of these odds"
+            estimand = f"weighted sums of {law.estimand}"
+            ratio = "a product of powers of these odds"
             if np.allclose(sums, 0.0, atol=ROUNDED * abs(matrix).max()):
-                words = BETWEEN, BETWEEN_RATIO
-            law = replace(law, estimand=words[0], ratio=words[1], classes=0)
+                estimand = BETWEEN
+                ratio = BETWEEN_RATIO
+            law = replace(law, estimand=estimand, ratio=ratio, classes=0)
         return replace(self, names=names, law=law, lists={}, statistics=None)
 
     def wald_test(self, names: Any = None) -> "WaldTest":
@@ -299,8 +301,8 @@ class Inference(Exported):
             matrix = np.atleast_2d(np.asarray(weights, dtype=float))
         except (TypeError, ValueError):  # words, or lists of several lengths
             matrix = np.zeros((1, 0))
-        proper = matrix.shape[1:] == (len(self.names),) and np.isfinite(matrix).all()
-        if not proper or not matrix.any(axis=1).all():
+        sized = matrix.shape[1:] == (len(self.names),)
+        if not (sized and np.isfinite(matrix).all() and matrix.any(axis=1).all()):
             raise ValueError(
                 "weights must be finite and not all of them 0, one for each of "
                 f"{len(self.names)} coefficients ({', '.join(self.names)}), or a mapping from the "

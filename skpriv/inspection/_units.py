@@ -109,7 +109,7 @@ def table_units(model: Any) -> tuple[list[str], np.ndarray, Any]:
     # Columns outside of the equation, such as instruments, have no coefficient, and neither have
     # columns that a step does not select.
     matrix[:, list(last.outside_columns)] = 0.0
-    has_coefficient = np.append(np.abs(matrix[:-1]).any(axis=1), leveled)
+    has_coefficient = np.append(matrix[:-1].any(axis=1), leveled)
     named = [name for name, keep in zip([*names, INTERCEPT], has_coefficient, strict=True) if keep]
     classes = last.coefficient_blocks
     if not classes:

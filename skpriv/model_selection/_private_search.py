@@ -218,12 +218,15 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         )
         held_out = safe_indexing(X, scored), target[scored]
         best = plan.best(models, *held_out, bounds, limit, seed())
-        score = plan.score(models[best], *held_out, bounds, limit, seed())
         self.best_params_ = self.candidates_[best]
-        self.best_score_ = score
+        self.best_score_ = plan.score(models[best], *held_out, bounds, limit, seed())
         self.epsilon_per_run_ = plan.epsilon(part)
         self.best_estimator_ = plan.fit(self.best_params_, X, target, REFIT, seed())
         self.privacy_report_ = self._report(plan, n, source.secure)
+        pipeline_steps(self.best_estimator_)[-1].privacy_report_.add_note(
+            "A private search chose this estimator, and its guarantee is that of both together: "
+            f"{self.privacy_report_.guarantee}."
+        )
         return self
 
     @property
@@ -280,12 +283,11 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         return self.best_estimator_.confidence_interval(X, **options)
 
     def _check_parameters(self) -> Any:
-        prefix = private_prefix(self.estimator)
         grids = self.param_distributions
         for name in chain(*([grids] if isinstance(grids, dict) else grids)):
             if name.split("__")[-1] in ("epsilon", "delta", "privacy", "random_state"):
                 raise ValueError(f"param_distributions has {name!r}, which the search sets.")
-        return prefix
+        return private_prefix(self.estimator)
 
     def _candidates(self, rng: np.random.RandomState) -> list[dict[str, Any]]:
         """Public draws of parameters, each at most once where all are listed."""
@@ -300,8 +302,8 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
 
     def _report(self, plan: "_Plan", n: int, secure: bool) -> PrivacyReport:
         report = PrivacyReport(type(self).__name__, "central", plan.budget, secure)
-        what = f"best of {len(self.candidates_)} candidates, refit"
-        report.rows.append(ReportRow(what, "-", None, 1.0, n, "several", None, plan.cost(1.0)))
+        winner = f"best of {len(self.candidates_)} candidates, refit"
+        report.rows.append(ReportRow(winner, "-", None, 1.0, n, "several", None, plan.cost(1.0)))
         return report
 
 
@@ -315,7 +317,7 @@ class _Plan:
         # The selections of iterative hard thresholding are priced in zCDP.
         selects = isinstance(pipeline_steps(estimator)[-1], IHTRegressor)
         self.currency = "zcdp" if selects else "gdp"
-        self.mu = sqrt(2.0 * budget.rho) if self.currency == "zcdp" else budget.mu
+        self.mu = sqrt(2.0 * budget.rho) if selects else budget.mu
 
     def cost(self, part: float) -> Cost:
         """Cost of a part of the whole."""
@@ -374,7 +376,7 @@ class _Plan:
     ) -> int:
         """Number of the candidate with the largest score and Gumbel noise."""
         mu2 = self.mu**2 * (1.0 - SIDE_SHARE - REFIT) * (1.0 - JUDGED)
-        rho = mu2 / 2.0 if self.currency == "zcdp" else mu2 / pi
+        rho = mu2 / (2.0 if self.currency == "zcdp" else pi)
         part = Budget.from_rho(rho, self.budget.delta)
         with prepaid(Cost.from_rho(rho)):
             session = open_session(

@@ -18,6 +18,7 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder
 
 from skpriv import BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, PrivacyError, PrivacyWarning
+from skpriv.inspection import inference, model_card
 from skpriv.linear_model import LinearRegression, LogisticRegression, SSPRegressor
 from skpriv.model_selection import PrivateSearchCV
 from skpriv.preprocessing import Categorical, Date, Numeric, TableEncoder
@@ -152,6 +153,17 @@ def test_what_is_wrong_with_a_parameter_is_said_of_tables_too():
     table = pd.DataFrame({"age": np.arange(100.0)})
     with pytest.raises(ValueError, match="'fit_intercept' parameter"):
         search(model, {"sspregressor__fit_intercept": [True, "no"]}).fit(table, table["age"])
+
+
+def test_the_winner_says_what_it_cost_with_the_search():
+    """Its own fit has a part of the budget, and alone it is not what is published."""
+    X, y = line_data(2000)
+    grid = {"data_norm": [0.5, 1.0]}
+    search = PrivateSearchCV(ssp(), grid, epsilon=2.0, delta=1e-6, random_state=0)
+    winner = search.fit(X, y).best_estimator_
+    assert "(epsilon=2, delta" not in str(winner.privacy_report_.guarantee)
+    for text in (str(winner.privacy_report_), str(inference(winner)), model_card(winner)):
+        assert "(epsilon=2, delta=1e-06)" in " ".join(text.split())
 
 
 def test_nothing_of_the_other_candidates_is_shown():
