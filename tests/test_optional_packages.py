@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sizes import nodes, parsed
 
 import skpriv
 from skpriv._printing import Display, installed
@@ -19,8 +20,9 @@ FILES = sorted(Path(skpriv.__file__).parent.rglob("*.py"))
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_results_become_frames_by_an_import_that_explains_itself(file):
-    tree = ast.parse(file.read_text("utf-8"))
-    methods = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "to_frame"]
+    methods = [
+        n for n in nodes(parsed(file)[1]) if isinstance(n, ast.FunctionDef) and n.name == "to_frame"
+    ]
     for method in methods:
         assert not [node for node in ast.walk(method) if isinstance(node, ast.Import)]
 
