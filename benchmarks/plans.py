@@ -3,12 +3,12 @@
 Run: python benchmarks/plans.py [--repeats 4]
 
 A plan knows what somebody would say of a table who has not seen it: usual ranges are the 5% and 95%
-quantiles of a column, rounded to two digits, shares of truth values are rounded likewise, and the
-deviation of a target is .87 of that of a normal one with its usual range, of counts their own. Rows
-are drawn from the table with replacement. Columns: the median and the extremes of the ratio of the
-standard error of the plan to the median one of the fits, over coefficients that both tell, and the
-parts of the coefficients that the plan and the fits tell. The tables that were held out served no
-choice.
+quantiles of a column, rounded to two digits, shares of truth values and of levels are rounded
+likewise, and the deviation of a target is .87 of that of a normal one with its usual range, of
+counts their own. Indicators of which no row has two are the levels of one list. Rows are drawn from
+the table with replacement. Columns: the median and the extremes of the ratio of the standard error
+of the plan to the median one of the fits, over coefficients that both tell, and the parts of the
+coefficients that the plan and the fits tell. The tables that were held out served no choice.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
-from skpriv.preprocessing import Boolean, Numeric, TableEncoder
+from skpriv.preprocessing import Boolean, Categorical, Numeric, TableEncoder
 
 SIZES = ((10_000, 1.0), (60_000, 1.0), (20_000, 0.3))
 LINES = (
@@ -48,18 +48,44 @@ def rounded(value):
     return float(f"{value:.2g}")
 
 
+def lists_of(data):
+    """Names of truth values, in groups: of the levels of one list no row has two."""
+    groups = []
+    for name in data.columns:
+        if set(np.unique(data[name])) <= {0.0, 1.0}:
+            of_others = (one for one in groups if (data[[*one, name]].sum(axis=1) < 2.0).all())
+            group = next(of_others, None)
+            if group is None:
+                groups.append(group := [])
+            group.append(name)
+    return groups
+
+
 def public(table):
-    """The schema of a table, and shares of its truth values."""
-    schema, shares = {}, {}
-    for name in table.data.columns:
-        values, (low, high) = table.data[name].to_numpy(dtype=float), table.bounds[name]
-        if set(np.unique(values)) <= {0.0, 1.0}:
-            schema[name], shares[name] = Boolean(), max(rounded(values.mean()), 0.001)
+    """The schema of a table, shares of its levels and truth values, and its frame."""
+    schema, shares, frame = {}, {}, table.data.copy()
+    for group in lists_of(frame):
+        first, values = group[0], frame[group].to_numpy() > 0.0
+        frame = frame.drop(columns=group)
+        if len(group) == 1:
+            schema[first], frame[first] = Boolean(), values[:, 0]
+            shares[first] = max(rounded(values.mean()), 0.001)
             continue
+        levels = [*(["none"] if not values.any(axis=1).all() else []), *group]
+        schema[first] = Categorical(levels, other=False)
+        frame[first] = np.select(list(values.T), group, "none")
+        shares[first] = {
+            name: max(rounded(part), 0.001)
+            for name, part in zip(group, values.mean(axis=0), strict=True)
+            if name != levels[0]
+        }
+    for name in frame.columns.drop(list(schema)):
+        values, (low, high) = frame[name].to_numpy(dtype=float), table.bounds[name]
         usual = [rounded(end) for end in np.quantile(values, [0.05, 0.95])]
         usual = max(usual[0], low), min(usual[1], high)
         schema[name] = Numeric(low, high, usual=usual if usual[0] < usual[1] else None)
-    return schema, shares
+    names = [name for name in table.data if name in schema]
+    return {name: schema[name] for name in names}, shares, frame[names]
 
 
 def estimator(kind, table, epsilon, estimand):
@@ -79,10 +105,9 @@ def estimator(kind, table, epsilon, estimand):
 
 def compared(kind, table, n, epsilon, estimand, repeats):
     """The ratios of one table, and what plan and fits tell."""
-    (schema, shares), y = public(table), np.clip(table.target, *table.bounds_y)
+    (schema, shares, frame), y = public(table), np.clip(table.target, *table.bounds_y)
     model, moments = estimator(kind, table, epsilon, estimand)
     plan = model.plan(n, schema=schema, shares=shares, **moments)
-    frame = table.data.astype({name: bool for name in shares})
     errors = []
     for seed in range(repeats):
         rows = np.random.RandomState(seed).randint(len(y), size=n)
