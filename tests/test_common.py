@@ -202,7 +202,7 @@ def _sizes(value, seen):
 def test_nothing_that_is_kept_grows_with_n_or_refers_to_the_rows(Estimator, privacy, random_state):
     gc.freeze()  # what was there before holds no rows of this test, and need not be looked through
     found, steps = [], []
-    for n in (2501, 5501):  # by which public rules decide alike what each step of a fit asks
+    for n in (4001, 6001):  # by which public rules decide alike what each step of a fit asks
         X, y = _data(Estimator, n)
         references, reachable = (weakref.ref(X), weakref.ref(y)), {}
         estimator = make(Estimator, privacy=privacy, random_state=random_state)

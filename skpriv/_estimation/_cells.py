@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._linalg import lengths_of, quadratic_forms, trace_of
-from .._stored import frozen_object
+from .._stored import frozen_object, stored
 from ._levels import USUAL_QUANTILE
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ def behind(functions: np.ndarray, matrix: np.ndarray) -> "Array":
     return found.T[missed <= ROUNDED_LENGTH * lengths_of(functions)]
 
 
+@stored
 @frozen_object
 class Cells:
     """Public directions of the cells of a table, in the coordinates of some equations.

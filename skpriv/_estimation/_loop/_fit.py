@@ -234,7 +234,7 @@ class LoopFit(Released):
             ),
         )
 
-    def knowing(self, cells: Cells) -> Released:
+    def knowing(self, cells: Cells) -> "LoopFit":
         """The same fit where public cells of the table are known, as directions of theta."""
         return replace(
             self,

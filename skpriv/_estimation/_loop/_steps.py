@@ -11,6 +11,7 @@ from scipy.linalg import lapack
 
 from ..._linalg import RELATIVE_ZERO, norm_of, trace_of
 from ...privacy import TOLD_ABOVE, Callers, Session
+from .._cells import Cells
 from .._links import IDENTITY
 from .._moments import SAMPLING, cluster_degrees
 from .._persons import ScoreLengthsQuery, seldom_cut
@@ -96,7 +97,9 @@ def fit_rows(
         slope = float(link.slope(location, released.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
     # 2. The whitening, in whose coordinates all else is asked
-    whitened, gram = learn_whitening(session, maps, rules, like_start, usual, link.far_length)
+    whitened, gram, indicators = learn_whitening(
+        session, maps, rules, like_start, usual, link.far_length
+    )
     pool = make_pool(session, whitened, rules.length, link, deviation, priors, gram)
     if start:
         pool.begin(np.linalg.solve(whitened.W.T, start.theta), like_start)
@@ -151,7 +154,7 @@ def fit_rows(
         b = b + stretch.of(b)[0] * stretch.direction
     # 5. All that was released
     resolved = link.linear or rules.effective_records >= link.least_told(len(b))
-    return LoopFit(
+    fit = LoopFit(
         location,
         link.repeated(whitened.W),
         b,
@@ -171,6 +174,9 @@ def fit_rows(
         length=rules.length,
         part=released.part if released else 1.0,
     )
+    if link.linear:  # columns of two values are cells, whether or not a schema says so
+        fit = fit.knowing(Cells.of_rows(maps.row_map, np.eye(maps.size)[indicators][:-1]))
+    return fit
 
 
 def step_query(

@@ -399,7 +399,7 @@ def learn_whitening(
     like_start: Any,
     usual: tuple[np.ndarray, np.ndarray] | None,
     longest: float,
-) -> tuple[Whitened, tuple[np.ndarray, float] | None]:
+) -> tuple[Whitened, tuple[np.ndarray, float] | None, Any]:
     """Rows W phi of about equal mean squares in all directions that exceed the noise.
 
     Under a curator the rounds may ask secret random parts of the records. If like records were
@@ -421,12 +421,14 @@ def learn_whitening(
 
     Returns
     -------
-    (whitened, gram)
+    (whitened, gram, indicators)
         The `Whitened` rows, and their Gram matrix with the scale of its noise, or None if steps ask
-        for slopes.
+        for slopes. The last are the features that margins do not tell from indicators, and the
+        constant; none where margins are not asked.
     """
     parts = whitening_parts(session, rules)
     W = np.eye(maps.size)
+    indicators: Any = []
     to_even = None  # from W phi back to rows of about equal mean squares
     guarded: Any = 1.0  # to which part features are lifted, see `with_least_mass`
     looks: list[Any] = []
@@ -453,13 +455,13 @@ def learn_whitening(
         query = WhiteningQuery(whitened, asked_again=last_look)
         gram, scale = query.gram(session.sum(query, rules.whitening / len(parts), subset))
         if last_look:
-            return whitened, (gram, scale)
+            return whitened, (gram, scale), indicators
         looks.append((W, gram, scale))
         W = _next_whitening(looks, rules, to_even, guarded)
         if to_even is None and rules.bends:  # a line loses by it (docs/evidence/glm.md)
             to_even, _ = lapack.dtrtri(W)
     by_person = (session.persons or 1) > 1
-    return Whitened(maps.row_map, W, maps.target_map, by_person), None
+    return Whitened(maps.row_map, W, maps.target_map, by_person), None, indicators
 
 
 def _next_whitening(
