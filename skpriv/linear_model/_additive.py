@@ -483,8 +483,8 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
         both parts have the whole budget. None holds out nothing.
     clip : {"auto", "wide"}, default="auto"
-        "wide" clips residuals at 6 of their deviations at least: for curves that are published of
-        skewed targets.
+        "wide" clips residuals at 6 of their deviations at least, as in `LinearRegression`: for
+        curves that are published of skewed targets.
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local and shuffle models: vectors with Gaussian noise, or one index
         of a public codebook each, which is pure (``delta=0``) and safe to release. "auto" takes

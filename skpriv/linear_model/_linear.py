@@ -65,8 +65,8 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
         ``coef_ * half-width of bounds_X / half-width of bounds_y`` and the intercept. None assumes
         nothing. Only intervals use it.
     clip : {"auto", "wide"}, default="auto"
-        "wide" clips residuals at 6 of their deviations at least, at any number of records: for
-        skewed targets where bias must stay below noise.
+        "wide" clips residuals at 6 of their deviations at least, or below 3,600 effective records
+        at a tenth of the root of their number: for skewed targets where bias must stay below noise.
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local and shuffle models: vectors with Gaussian noise for the steps
         above, or one index of a public codebook each, for one set of normal equations. It is pure

@@ -64,7 +64,7 @@ def test_a_curator_has_no_codebook(Estimator):
 @pytest.mark.parametrize(("Estimator", "params", "message"), [
     (ReweightedRegressor, {"solver": "sgd", "channel": "codebook"}, "solver='sgd'"),
     (ReweightedRegressor, {"solver": "sgd", "delta": 0.0}, "delta"),
-    (LayeredRegressor, {"channel": "additive", "delta": 0.0}, "a delta above 0"),
+    (LayeredRegressor, {"channel": "additive", "delta": 0.0}, "mu above 0.*delta"),
     (LayeredRegressor, {"channel": "codebook", "privacy": "shuffle"}, "privacy='local'"),
     (LayeredRegressor, {"channel": "codebook", "variant": "paper"}, "one-batch"),
 ])  # fmt: skip

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from skpriv.audit import replay
 from skpriv.inspection import inference
@@ -77,6 +78,29 @@ def test_persons_with_some_rows_are_fitted_at_every_budget(epsilon):
     """The released number of their rows is in the number of effective records, and in all rules."""
     model = fit(LinearRegression, panel(0, 2000, 3, unequal=True), 3, epsilon=epsilon)
     assert np.isfinite(inference(model).std_error).all()
+
+
+@pytest.mark.parametrize("clip", ["auto", "wide"])
+@pytest.mark.parametrize("persons", [1500, 5000])
+def test_rows_of_persons_tell_no_less_than_one_row_of_each(persons, clip):
+    """Limits of six deviations made the noise of a variance as large as it, so that they stayed.
+
+    Standard errors were up to 100 times as large as with one row of each person. Here they are .3
+    to .6 of those; 1 would pass.
+    """
+    rng, p = np.random.default_rng(0), 7
+    X = rng.normal(size=(3 * persons, p)).clip(-4.0, 4.0)
+    y = X @ np.linspace(-1.0, 1.0, p) + rng.normal(size=len(X))
+    groups = np.repeat(np.arange(persons), 3)
+    errors = {}
+    for rows in (1, 3):
+        model = LinearRegression(epsilon=3.0, bounds_X=(-4.0, 4.0), bounds_y=(-20.0, 20.0))
+        model.set_params(max_rows_per_group=rows, clip=clip)
+        fits = [
+            clone(model).set_params(random_state=seed).fit(X, y, groups=groups) for seed in range(3)
+        ]
+        errors[rows] = np.median([inference(one).std_error[:p] for one in fits])
+    assert errors[3] < errors[1] < 0.1
 
 
 def test_a_person_with_one_row_is_a_row():

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant
@@ -101,7 +102,8 @@ def test_its_errors_hold_in_other_models_and_for_persons(settings):
     plan = model.plan(n, 2)
     X, y = made("line", n * settings.get("max_rows_per_group", 1))
     people = {"groups": np.arange(len(y)) // 2} if "max_rows_per_group" in settings else {}
-    ratio = plan.std_error / errors_of(model.fit(X, y, **people))
+    fits = [clone(model).set_params(random_state=seed).fit(X, y, **people) for seed in range(3)]
+    ratio = plan.std_error / np.median([errors_of(one) for one in fits], axis=0)
     assert (0.77 < ratio).all() and (ratio < 1.3).all()
     assert ("20,000 persons" in str(plan)) == bool(people)
 

@@ -126,12 +126,16 @@ MARGINS_NOISE = 2.0 / RESOLVED
 # Part of the residual variance of predictions that privacy noise may be, whatever sampling is.
 # Otherwise it may be .4 of sampling, with rows no shorter than .9 precision^-.25: so clips fade.
 AFFORDABLE = 0.002
-# Deviations at which "wide" clips residuals: enough for skewed targets, and for coefficients.
+# Deviations at which "wide" clips residuals: enough for skewed targets, and for coefficients. And
+# those that it may have over sqrt(N): the mean square of an early step, with .023 of the budget,
+# then has noise of a twelfth of the residual variance. With one of half of it, variances that are
+# too large make limits that are, which make the next ones too large.
 WIDEST_CLIP = 6.0
+WIDEST_BY_NOISE = 0.1
 # Length of a whitened row times the deviations k at which residuals are clipped, and the largest k
 # over precision^.25. With shorter rows, and clips that are tighter by as much as leaves the noise
-# the same, more rows far away count in full. The second pair is that of wide clips and of links
-# that bend. Measured.
+# the same, more rows far away count in full. The second pair is that of wide clips, of persons,
+# whose scores are shortened once they are summed, and of links that bend. Measured.
 ROWS_AND_CLIPS = (1.5, 1.75), (2.5, 2.5)
 # Least part of their range to which residuals of two classes are bounded: the noise falls with it,
 # and the slopes of probabilities from .45 to .55 are still seen. Where no standard errors are told
@@ -240,8 +244,9 @@ class Rules:
 
         Parameters
         ----------
-        clip : {"auto", "wide"}
-            "wide" clips at 6 deviations at least, at any resolution, and takes two steps.
+        clip : {"auto", "wide", "persons"}
+            "wide" clips at 6 deviations at least, once N is 3,600, and takes two steps. "persons"
+            is "auto" where records are persons.
         ranged : bool
             Whether every feature has a public range, and not the norm of the row alone.
         link : StepLink
@@ -406,11 +411,12 @@ def _clip_and_length(
     affordable = sqrt(AFFORDABLE) * effective_records / p
     k = sqrt(row_length / usual[0] * max(affordable, precision))
     k = max(1.0, min(widest * sqrt(sqrt(precision)), k))
+    # Rows are shorter as long as two thirds of a typical eigenvalue are told from noise
+    least_length = min(usual[0] / k, 1.25 * shortest)
     if clip == "wide":
-        k = max(k, WIDEST_CLIP)
+        k = max(k, min(WIDEST_CLIP, WIDEST_BY_NOISE * sqrt(effective_records)))
     if link.linear:
-        # Rows are shorter as long as two thirds of a typical eigenvalue are told from noise
-        return k, max(row_length / k, min(usual[0] / k, 1.25 * shortest))
+        return k, max(row_length / k, least_length)
     # Residuals are not clipped, so that rows need not be short. Slopes of a quarter of a typical
     # one are told from noise as well, however large the budget is (docs/evidence/glm.md)
     return k, max(usual[0] / sqrt(precision), link.far_length * shortest)

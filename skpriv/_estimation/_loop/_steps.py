@@ -369,8 +369,8 @@ def public_rules(
     textbook: bool = False,
 ) -> Rules:
     """Rules by public numbers: nothing of the session but its number of records and its noise."""
-    # The sum of the scores of a person is cut where next to none are: rows need no tight clip
-    clip = clip if (session.persons or 1) == 1 else "wide"
+    if clip == "auto" and (session.persons or 1) > 1:
+        clip = "persons"
     intercept = row_map.constant is not None
     effective = effective_records_of(session)
     size = link.parts * row_map.size

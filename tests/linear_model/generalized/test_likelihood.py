@@ -98,9 +98,9 @@ def test_without_privacy_both_estimands_are_maximum_likelihood(kind):
     ("two classes", {"classes": "ab"}, "array-like|classes"),
     ("two classes", {"classes": (0, "1")}, "all numbers or all text"),
     ("two classes", {"classes": (0, np.nan)}, "different labels"),
-    ("two classes", {"privacy": "local"}, "LinearRegression.*local"),
+    ("two classes", {"privacy": "local"}, "local.*LinearRegression"),
     ("counts", {"bounds_y": (-1.0, 5.0)}, "must not be negative"),
-    ("counts", {"privacy": "local"}, "LinearRegression.*local"),
+    ("counts", {"privacy": "local"}, "local.*LinearRegression"),
 ])  # fmt: skip
 def test_bad_settings_are_refused_uncharged(kind, settings, match):
     with uncharged(match, (ValueError, PrivacyError)):
