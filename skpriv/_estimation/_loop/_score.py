@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # Numbers of the proof in `ScoreQuery`. Residuals are counted from the part CUT of the limit on, and
 # with COUNT_WEIGHT that count costs nothing. If what is cut is asked, a record with a cut score
 # counts for less, by FALL at most. RESIDUAL_WEIGHT is the weight of uu', and there of s^2.
-# SIDE_WEIGHT is that of the rows that are cut, and of what is asked beside scores of persons.
+# SIDE_WEIGHT is that of the rows that are cut, and of squares and counts of persons.
 CUT = 0.75
 COUNT_WEIGHT = 0.79
 FALL = 0.5
@@ -315,9 +315,11 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
 
     u is the sum of the scores e s of a person over m L, shortened to norm 1, and all but u and uu'
     are means over the m places of the person. The squared sensitivity is 4 + 2 c^2 + q^2 + k^2
-    for c = q = k = sqrt(1/8): 4.5, for noise that is 6% larger. Proof. u and uu' / sqrt(2) move by
-    at most 4 squared, see `PersonScores`. The means A of h ee' are positive semi-definite of trace
-    at most 1, so that <A, A'> >= 0 and |A - A'|^2 <= 2. The means of s^2 and J are in [0, 1].
+    for c = sqrt(1/2) and q = k = sqrt(1/8): 5.25. Proof. u and uu' / sqrt(2) move by at most 4
+    squared, see `PersonScores`. The means A of h ee' are positive semi-definite of trace at most 1,
+    so that <A, A'> >= 0 and |A - A'|^2 <= 2. The means of s^2 and J are in [0, 1]. Scores are
+    short by L, so that slopes have most of the noise: with c = q theirs is 1.85 times as large, and
+    that of scores .93 times (docs/evidence/coefficients.md).
 
     Parameters
     ----------
@@ -331,8 +333,8 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
     def __post_init__(self) -> None:
         super().__post_init__()
         weights = dict.fromkeys(self.weights, SIDE_WEIGHT)
-        weights |= {"moment": 1.0, "residual": 1.0 / SQRT2}
-        set_state(self, weights=weights, sensitivity=sqrt(4.0 + 4.0 * SIDE_WEIGHT**2) * ROUNDING)
+        weights |= {"moment": 1.0, "residual": 1.0 / SQRT2, "slope": 1.0 / SQRT2}
+        set_state(self, weights=weights, sensitivity=sqrt(5.0 + 2.0 * SIDE_WEIGHT**2) * ROUNDING)
 
     def scored(self, X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         """Rows e and s of a chunk, and the slope matrix, squares and counts of its rows."""
