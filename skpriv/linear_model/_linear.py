@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 STRAIGHT = (
     "The least-squares line, in which all residuals and rows count in full, is fitted with "
-    "estimand='least_squares'"
+    "least_squares as the estimand"
 )
 
 

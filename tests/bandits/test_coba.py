@@ -108,7 +108,7 @@ def test_errors_change_nothing():
     with pytest.raises(ValueError, match="unknown action"):
         learner.learn((0.5,), (1, 1, 1), 1.0, chance, **known)
     for context, actions, message in (
-        ((0.5,), ACTIONS[:2], "have shape.*must be"), (object(), ACTIONS, "sequence of numbers"),
+        ((0.5,), ACTIONS[:2], "have shape.*must have"), (object(), ACTIONS, "sequence of numbers"),
         (None, [], "continuous"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):

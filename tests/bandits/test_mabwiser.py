@@ -66,7 +66,7 @@ def test_errors_change_nothing():
     adapter = MABWiserAdapter(greedy(), ARMS)
     with pytest.raises(ValueError, match="fit"):
         adapter.predict(contexts)
-    with pytest.raises(ValueError, match="have shape.*must be"):
+    with pytest.raises(ValueError, match="have shape.*must have"):
         adapter.fit(decisions, rewards, contexts[:, :, None])
     assert adapter.policy_ is None
     adapter.fit(decisions, rewards, contexts)

@@ -232,7 +232,7 @@ def test_what_is_not_told_has_names():
         told = np.isfinite(found.estimate)
         assert told.any()
         # Of several classes no estimator has an equation of maximum likelihood
-        assert ("estimand='likelihood'" in str(found)) == (len(classes) == 2)
+        assert ("likelihood as the estimand" in str(found)) == (len(classes) == 2)
 
 
 def test_the_display_draws_what_is_there():
@@ -262,7 +262,7 @@ def test_linear_regression_in_its_own_units():
     line = inference(LinearRegression(**params).fit(X, y), estimand="least_squares")
     assert line.estimand.startswith("least_squares")
     assert (np.abs(line.estimate - theta) < 5.0 * line.std_error).all()
-    assert "estimand='least_squares'" in str(found) and "count in full" not in str(line)
+    assert "least_squares as the estimand" in str(found) and "count in full" not in str(line)
     few = inference(LinearRegression(**params, epsilon=0.3).fit(X[:300], y[:300]))
     assert np.isnan(few.estimate).all() and "at an epsilon of about" in few.reason
     persons = LinearRegression(**params, epsilon=0.3, max_rows_per_group=2)

@@ -393,7 +393,7 @@ _FREE = {
             "USUAL_LEVEL ROUGHNESS PLANNED_POINTS REPORTS_FACTOR TYPICAL_KNOTS "
             "AdditiveRegressor._deviations"
         ),
-        "linear_model/_by_steps.py": "SKEWED",
+        "linear_model/_by_steps.py": "SKEWED FitsBySteps._in_common",
         "linear_model/_generalized/_classes.py": "Softmax.least_effective_records",
         "linear_model/_generalized/_glm.py": "UNIT",
         "linear_model/_generalized/_logistic.py": "SURPRISES LabelScore.bounds LabelScore.top",

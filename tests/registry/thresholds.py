@@ -278,7 +278,7 @@ NOT_ASKED = {
     "privacy/_noise/_codebook_noise.py sent": "the sign of a response",
     "privacy/_noise/_laws.py calibrated": RANGE,
     "privacy/_session/_pieces.py holds": "places of records, which tests of pieces enumerate",
-    "privacy/_session/_pieces.py chosen": "places of records, which tests of pieces enumerate",
+    "privacy/_session/_pieces.py subset": "places of records, which tests of pieces enumerate",
     "privacy/_session/_open.py _check": COUNT,
     "privacy/_stream.py __init__": COUNT,
     "privacy/_stream.py _read": TURN,

@@ -34,7 +34,7 @@ UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit
 
 COMPARED = (
     "The curve of maximum likelihood, in which far rows count in full, is fitted with "
-    "estimand='likelihood'"
+    "likelihood as the estimand"
 )
 
 
@@ -89,7 +89,7 @@ class GeneralizedLinear(FitsLines):
             raise PrivacyError(
                 f"privacy={self.privacy!r} is not for {type(self).__name__}: each user would "
                 "answer one of a dozen questions, with noise of their own, and no fit is left. "
-                "Pass 'central', 'aggregate' or 'shuffle', or take a LinearRegression for the "
+                "Pass 'central', 'aggregate' or 'shuffle', or use a LinearRegression for the "
                 f"line of the same target: its slopes are differences of {self._means}."
             )
 

@@ -175,8 +175,8 @@ class BudgetAccountant(Printed):
         total = None if existing is None else existing.limit
         if epsilon is None and total is None:
             raise ValueError(
-                "epsilon is required, with delta for Gaussian noise, unless ledger is a file that "
-                "has a total."
+                "epsilon is None: pass epsilon, and delta for Gaussian noise, unless ledger is a "
+                "file that has a total."
             )
         limit = limit_of(epsilon, delta, currency, set_aside, total)
         text = None if unit is None else unit_text(unit)
