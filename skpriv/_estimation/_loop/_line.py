@@ -205,6 +205,8 @@ def line_query(
     """The question of the line; its scores are shortened by their lengths.
 
     Lengths are counted in classes, up to the longest score that bounds of rows and targets allow.
+    Those of a declared estimand are counted of all records: counts of a part would hide as large a
+    part of the records however many there are, while the noise of the moment falls.
     A quarter of that share is for the far rows of a line that can have rows beyond the length 1.
     If there are any, the lengths are counted in several coordinates. Those are taken in which
     the ellipsoid of the error has the least volume: a few directions of far rows have more noise,
@@ -242,7 +244,7 @@ def line_query(
     ends = length_classes(longest, cut_length)
     far = None
     learnt = LEARNT * rules.line
-    subset = session.piece(rules.subset)
+    subset = None if rules.declared else session.piece(rules.subset)
     if link.linear and (session.persons or 1) == 1 and longest_row > 1.0:
         far_query = FarRowsQuery(whitened, asked_again=True)
         gram, scale = far_query.gram(session.sum(far_query, 0.25 * learnt, subset))

@@ -330,6 +330,24 @@ def test_of_a_declared_line_nothing_is_put_back(monkeypatch):
     assert _asked(session, LEARNT).mean_excess > 0.0 and "beyond" not in _asked(session).parts
 
 
+def test_lengths_of_a_declared_line_are_counted_of_all_records():
+    """Counts of 100,000 of 600,000 hide six times as many, which move the line more than noise."""
+    session = _Session(*_rows(), 1e-6)
+    subsets = []
+    ask = session.sum
+
+    def kept(query, share, subset=None):
+        subsets.append(subset)
+        return ask(query, share)
+
+    session.sum, session.piece = kept, lambda part: part
+    _asked(session)
+    assert len(subsets) >= 3 and set(subsets) == {None}  # far rows, counts and the equation
+    subsets.clear()
+    _asked(session, LEARNT)
+    assert subsets[-1] is None and set(subsets[:-1]) == {1.0}
+
+
 def test_hidden_scores_count_by_the_mean_square_of_what_they_move_a_line():
     """Along each axis, of any length from that of T on and any target; half of it would not pass.
 
