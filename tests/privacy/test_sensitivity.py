@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 from registry import REGISTRY, classes
-from registry.persons import orthogonal_instruments
+from registry.persons import obtuse_scores, orthogonal_instruments
 from registry.rows import neighbours, stored
 from scipy import optimize
 
@@ -89,6 +89,14 @@ def test_nor_do_instruments_that_differ():
     case = REGISTRY[type(asked)]
     within(case, asked, first, second)
     assert case.moved(asked, first, second) == pytest.approx(np.sqrt(3.25))
+
+
+def test_nor_do_sums_of_scores_at_an_obtuse_angle():
+    """There the sums and their products differ most together: a larger weight of uu' shows here."""
+    asked, first, second = obtuse_scores()
+    case = REGISTRY[type(asked)]
+    within(case, asked, first, second)
+    assert case.moved(asked, first, second) == pytest.approx(np.sqrt(3.96))
 
 
 def test_worst_pairs_reach_what_is_declared_or_say_why_not():
