@@ -27,6 +27,11 @@ SCORE_LENGTHS = 2.0 ** (-np.arange(13)[::-1] / 2.0)
 MOST_CUT = 0.001  # part of the persons whose scores may be cut, as far as noise tells
 
 
+def of_several_rows(session: "Session | SessionPart") -> bool:
+    """Whether a record may have several rows; a person with one row is a row."""
+    return (session.persons or 1) > 1
+
+
 class OfPersons:
     """Mixin of questions about persons; of rows alone, each is a person."""
 

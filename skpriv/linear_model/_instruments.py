@@ -423,7 +423,7 @@ class FirstStage(Printed):
                 else "F is not known, as noise hides coefficients"
             )
             yield f"first stage of {name}, number of instruments {self.n_instruments}: {found}"
-            values, errors, _, shares = zip(*_cells(law))
+            values, errors, _, shares = zip(*_cells(law), strict=True)
             noise = map("{:.0%}".format, shares)
             rows = zip(
                 self.names, aligned(values, errors), aligned(errors, errors), noise, strict=True

@@ -155,15 +155,25 @@ def test_made_up_classes_and_counts_go_along_with_every_column(kind, least, most
         assert least - 0.01 < np.corrcoef(column, y)[0, 1] < most + 0.01
 
 
+SITES = {
+    "age": Numeric(18, 90, usual=(25, 65)),
+    "site": Categorical(["A", "B", "C"], other=False),
+}
+
+
+def counts_of_sites(epsilon):
+    return PoissonRegressor(epsilon=epsilon, data_norm=1.0, bounds_y=(0, 20), estimand="likelihood")
+
+
+def planned_beside_a_rare_level(model, sizes):
+    """Standard errors of the common level that are planned where the other one is rare."""
+    plan = model.plan(sizes[0], schema=SITES, shares={"site": {"C": 0.02}}, target_mean=1.1)
+    return [plan.rehearse(n, "likelihood").std_error[1] for n in sizes]
+
+
 def test_more_records_have_smaller_errors_at_a_small_budget():
     """They rose by a seventh from 5,000 to 7,000, since medians of five rehearsals vary so."""
-    schema = {
-        "age": Numeric(18, 90, usual=(25, 65)),
-        "site": Categorical(["A", "B", "C"], other=False),
-    }
-    model = PoissonRegressor(epsilon=0.3, data_norm=1.0, bounds_y=(0, 20), estimand="likelihood")
-    plan = model.plan(5_000, schema=schema, shares={"site": {"C": 0.02}}, target_mean=1.1)
-    planned = [plan.rehearse(n, "likelihood").std_error[1] for n in (5_000, 7_000, 10_000)]
+    planned = planned_beside_a_rare_level(counts_of_sites(0.3), (5_000, 7_000, 10_000))
     assert planned[0] > planned[1] > planned[2]
 
 
@@ -175,20 +185,15 @@ def test_more_records_have_smaller_errors_beside_a_rare_level():
     The level itself stays told by the steps.
     """
     pd = pytest.importorskip("pandas")
-    schema = {
-        "age": Numeric(18, 90, usual=(25, 65)),
-        "site": Categorical(["A", "B", "C"], other=False),
-    }
-    model = PoissonRegressor(epsilon=1.0, data_norm=1.0, bounds_y=(0, 20), estimand="likelihood")
-    plan = model.plan(10_000, schema=schema, shares={"site": {"C": 0.02}}, target_mean=1.1)
-    planned = [plan.rehearse(n, "likelihood").std_error[1] for n in (10_000, 20_000, 40_000)]
+    model = counts_of_sites(1.0)
+    planned = planned_beside_a_rare_level(model, (10_000, 20_000, 40_000))
     assert planned[0] > 1.2 * planned[1] > 1.44 * planned[2]
     for seed in (0, 2):
         rng = np.random.default_rng(seed)
         age = rng.normal(45.0, 12.0, 40_000).clip(18.0, 90.0)
         site = rng.choice(["A", "B", "C"], 40_000, p=[0.5, 0.48, 0.02])
         y = rng.poisson(np.exp(0.02 * (age - 45.0) + 0.3 * (site == "B")))
-        line = make_pipeline(TableEncoder(schema), model.set_params(random_state=seed))
+        line = make_pipeline(TableEncoder(SITES), model.set_params(random_state=seed))
         found = inference(line.fit(pd.DataFrame({"age": age, "site": site}), y))
         assert not found.hidden and found.std_error[1] < 1.5 * planned[2]
 

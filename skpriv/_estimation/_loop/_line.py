@@ -17,7 +17,7 @@ from ..._linalg import SQRT2, norm_of, psd_part, trace_of, unvech
 from ..._stored import stored
 from ...privacy import TOLD_ABOVE, Answer
 from .._links import IDENTITY, StepLink
-from .._persons import ScoreLengthsQuery
+from .._persons import ScoreLengthsQuery, of_several_rows
 from ._far_rows import FAR_LENGTH, SHORTER, FarRows, FarRowsQuery
 from ._line_queries import UNEVEN, LineScoreQuery, OwnSlopeQuery, StepAndLineQuery
 from ._rows import Whitened
@@ -245,7 +245,7 @@ def line_query(
     far = None
     learnt = LEARNT * rules.line
     subset = None if rules.declared else session.piece(rules.subset)
-    if link.linear and (session.persons or 1) == 1 and longest_row > 1.0:
+    if link.linear and not of_several_rows(session) and longest_row > 1.0:
         far_query = FarRowsQuery(whitened, asked_again=True)
         gram, scale = far_query.gram(session.sum(far_query, 0.25 * learnt, subset))
         far = FarRows(gram, scale, log(max(longest_row / FAR_LENGTH, 1.0)))

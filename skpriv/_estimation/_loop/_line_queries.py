@@ -259,7 +259,7 @@ class StepAndLineQuery(Query):
     def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows."""
         line = LineSums(self.line, self.step.limit)
-        sums = zip((self.step.sum_with_line(X, y, line), line.value), self._units)
+        sums = zip((self.step.sum_with_line(X, y, line), line.value), self._units, strict=True)
         return np.concatenate([value / unit for value, unit in sums])
 
     def read(self, answer: "Answer") -> "list[Answer]":
@@ -267,7 +267,7 @@ class StepAndLineQuery(Query):
         values = np.split(answer.value, self.step.shape)
         return [
             replace(answer, value=unit * value, noise=GaussianNoise(unit * answer.noise.scale))
-            for value, unit in zip(values, self._units)
+            for value, unit in zip(values, self._units, strict=True)
         ]
 
 

@@ -14,7 +14,7 @@ from ...privacy import TOLD_ABOVE, Callers, Session
 from .._cells import Cells
 from .._links import IDENTITY
 from .._moments import SAMPLING, cluster_degrees
-from .._persons import ScoreLengthsQuery, seldom_cut
+from .._persons import ScoreLengthsQuery, of_several_rows, seldom_cut
 from .._targets import Location, SpreadQuery, best_linear
 from ._evidence import known_length, known_mean
 from ._fit import LoopFit
@@ -83,7 +83,7 @@ def fit_rows(
     rules = rules.with_two_users(session.records)
     if rules.mean_only:
         return mean_only(session, maps, rules, link)
-    of_persons = (session.persons or 1) > 1  # a person with one row is a row
+    of_persons = of_several_rows(session)
     rules = replace(rules, slopes=rules.slopes or of_persons)
     # The parts for the whitening are announced here, though they are asked about later: one pass
     # over a file then reads them together with the targets.
@@ -248,7 +248,7 @@ def ask_steps(
     line = None
     shares = np.array(rules.steps)
     total = sum(rules.steps)
-    counting = QUESTION if (session.persons or 1) > 1 else 0.0
+    counting = QUESTION if of_several_rows(session) else 0.0
     piece = session.piece(rules.subset)
     # The point of the last step of a line is found by steps on a part of the records, which is
     # large enough to know the slope. If the link bends, half of the steps asks that part. They
@@ -369,7 +369,7 @@ def public_rules(
     textbook: bool = False,
 ) -> Rules:
     """Rules by public numbers: nothing of the session but its number of records and its noise."""
-    if clip == "auto" and (session.persons or 1) > 1:
+    if clip == "auto" and of_several_rows(session):
         clip = "persons"
     intercept = row_map.constant is not None
     effective = effective_records_of(session)
@@ -515,7 +515,7 @@ def _noisy_mean(
     found: Location = query.read(session.sum(query, share))
     # Some rows have no target that can be learned from, unless noise may explain the difference
     without_target = found.part < 1.0 - 2.0 * TOLD_ABOVE * found.scale * found.part
-    if without_target and not query.weighted and (session.persons or 1) == 1:
+    if without_target and not (query.weighted or of_several_rows(session)):
         session.report.add_note(
             f"About {found.part:.1%} of the rows have a target that can be learned from: a class, "
             "or a number."

@@ -13,6 +13,7 @@ from scipy.linalg import lapack
 from ..._linalg import norm_of, psd_part, quadratic_forms, row_norms, trace_of
 from ...records import in_threads
 from .._moments import PRIOR_VARIANCES, SAMPLING
+from .._persons import of_several_rows
 from ._rows import SQUARES, MarginsQuery, Whitened, WhiteningQuery
 from ._rules import MARGINS_NOISE, ROUNDS, STRETCHED, Rules, normal_clip
 
@@ -460,7 +461,7 @@ def learn_whitening(
         W = _next_whitening(looks, rules, to_even, guarded)
         if to_even is None and rules.bends:  # a line loses by it (docs/evidence/glm.md)
             to_even, _ = lapack.dtrtri(W)
-    by_person = (session.persons or 1) > 1
+    by_person = of_several_rows(session)
     return Whitened(maps.row_map, W, maps.target_map, by_person), None, indicators
 
 
