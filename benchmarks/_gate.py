@@ -156,20 +156,27 @@ def _glm(numbers):
 
 
 def _inference(numbers):
-    for key, row in numbers.items():
+    for key, found in numbers.items():
         method = key.split()[-2]
-        yield f"{key}, covered", _cell(method, "covered at .95", row[1])
-        yield f"{key}, width", _cell(method, "width", row[3])
-        yield f"{key}, error", _cell(method, "error", row[4])
-        if len(row) > 6:
-            yield f"{key}, told", _cell(method, "told", row[6])
+        runs = _of_fits(found, {"covered": 1, "width": 3, "error": 4, "told": 6})
+        yield f"{key}, covered", _cell(method, "covered at .95", runs["covered"])
+        for name in runs.keys() & {"width", "error", "told"}:
+            yield f"{key}, {name}", _cell(method, name, runs[name])
 
 
 def _line_intervals(numbers):
-    for key, row in numbers.items():
-        method = " ".join(key.split()[-2:])
-        yield f"{key}, covered", _cell(method, "covered at .95", row[0])
-        yield f"{key}, width", _cell(method, "width", row[2])
+    for key, found in numbers.items():
+        method, runs = " ".join(key.split()[-2:]), _of_fits(found, {"covered": 0, "width": 2})
+        yield f"{key}, covered", _cell(method, "covered at .95", runs["covered"])
+        yield f"{key}, width", _cell(method, "width", runs["width"])
+
+
+def _of_fits(found, places):
+    """Runs of intervals; means where no run was recorded, as before 1 December."""
+    if isinstance(found, list):
+        found = {"means": found}
+    means = dict(enumerate(found["means"]))  # of before 26 November: without what is told
+    return {name: means[place] for name, place in places.items() if place in means} | found
 
 
 def _estimable(numbers):

@@ -1,10 +1,11 @@
 """Intervals of `LinearRegression` for a mean that is linear, on the rows of real tables.
 
 Run: python benchmarks/linear_intervals.py [--repeats 40] [--epsilons 1] [--methods asymptotic]
-     [--estimators LinearRegression] [--tables cps1988 uniform_4_0.1] [--add]
+     [--estimators LinearRegression] [--tables cps1988 uniform_4_0.1]
 
---tables may name the synthetic designs of ``_synthetic_tables.py``, too, "hostile" is all of those
-that intervals find hard, and --add keeps what is recorded of other cells.
+--tables may name the synthetic designs of ``_synthetic_tables.py``, too, and "hostile" is all of
+those that intervals find hard. Coverage and width of each fit are recorded, so that a record is
+compared with the next one with its error, and fewer fits do not take its place.
 
 The mean is the least-squares line of the table, kept inside of the bounds of y by shrinking it
 towards their middle where it leaves them; its noise, uniform or exponential, has the deviation of
@@ -17,13 +18,12 @@ the median of their std errors over their root mean squared errors, of all and o
 """
 
 import argparse
-import json
 import warnings
 
 import numpy as np
 from _fresh_tables import CHECK_TABLES, CHOICE_TABLES
 from _more_tables import MORE_TABLES, wages_by_region
-from _record import HERE, record
+from _record import record
 from _synthetic_tables import HOSTILE, SYNTHETIC
 from _tables import TABLES
 from _unseen_tables import UNSEEN_TABLES
@@ -139,7 +139,8 @@ def measure(key, table, noise, epsilon, repeats, methods, estimators=ESTIMATORS)
             row += of_coefficients(tables, X, mean)
         cells = " ".join(f"{value:7.3f}" for value in row)
         print(f"{key:12} {noise:12} {epsilon:4g} {name:19} {method:10} {cells}", flush=True)
-        yield f"{key} {noise} {epsilon:g} {name} {method}", row
+        found_of_fits = {"covered": inside.mean(axis=1), "width": half.mean(axis=1) / quantile}
+        yield f"{key} {noise} {epsilon:g} {name} {method}", {"means": row, **found_of_fits}
 
 
 def main():
@@ -153,14 +154,10 @@ def main():
     real = {**TABLES, **MORE_TABLES, **UNSEEN_TABLES, **CHOICE_TABLES, **CHECK_TABLES}
     every = {**real, **SYNTHETIC, **HOSTILE, "cps1988_square": wages_by_region}
     parser.add_argument("--tables", nargs="+", default=[*TABLES, *MORE_TABLES])
-    parser.add_argument("--add", action="store_true")
     options = parser.parse_args()
     columns = "cover least ratio told error top coef se told"
     print(f"{'table':12} {'noise':12}  eps {'estimator':19} method  {columns}")
     numbers = {}
-    if options.add:
-        recorded = (HERE / "results" / "linear_intervals.json").read_text(encoding="utf-8")
-        numbers = json.loads(recorded)["numbers"]
     if options.tables == ["hostile"]:
         options.tables = [*HOSTILE, "cps1988_square"]
     for key in options.tables:

@@ -22,7 +22,7 @@ LEVEL = 1.959964
 
 
 def measured(name, epsilon, seeds):
-    """Significant share, that of least squares, and the median ratio of standard errors."""
+    """Significant shares and median ratios of standard errors of all fits, and of least squares."""
     X, y, pairs, table = read(name)
     X = np.clip(X, *pairs.T)
     estimate, error = (values[:-1] for values in line(X, y, np.ones(len(y))))
@@ -34,8 +34,10 @@ def measured(name, epsilon, seeds):
         rows = inference(model)
         significant = ((rows.low > 0.0) | (rows.high < 0.0))[:-1]
         found.append((significant.mean(), np.nanmedian(rows.std_error[:-1] / error)))
-    share, ratio = np.mean(found, axis=0)
-    return share, float(np.mean(np.abs(estimate) > LEVEL * error)), ratio
+    told, width = np.transpose(found)
+    return {
+        "told": told, "width": width, "least squares": np.mean(np.abs(estimate) > LEVEL * error)
+    }  # fmt: skip
 
 
 def main():
@@ -47,12 +49,15 @@ def main():
     options = parser.parse_args()
     numbers = {}
     for epsilon in options.epsilons:
+        rows = []
         for name in options.tables:
-            row = numbers[f"{name} {epsilon:g}"] = measured(name, epsilon, options.seeds)
-            print(f"{name:16} {epsilon:4g}" + "".join(f"{value:9.3f}" for value in row), flush=True)
-        rows = np.array([numbers[f"{name} {epsilon:g}"] for name in options.tables])
-        words = "significant {:.3f} of {:.3f}".format(*rows[:, :2].mean(axis=0))
-        print(f"all: {words}, standard errors {np.median(rows[:, 2]):.2f} in the median")
+            found = numbers[f"{name} {epsilon:g}"] = measured(name, epsilon, options.seeds)
+            rows.append([np.mean(found[key]) for key in ("told", "least squares", "width")])
+            cells = "".join(f"{value:9.3f}" for value in rows[-1])
+            print(f"{name:16} {epsilon:4g}{cells}", flush=True)
+        words = "significant {:.3f} of {:.3f}".format(*np.mean(rows, axis=0)[:2])
+        middle = np.median(rows, axis=0)[2]
+        print(f"all: {words}, standard errors {middle:.2f} in the median")
     record("significance", numbers)
 
 
