@@ -35,14 +35,14 @@ def narrow_bounds(
         return ""
     features = range(row_map.n_inputs)
     labels = [_name(names, i) if row_map.low is not None else "data_norm" for i in features]
-    shares = dict(zip([*labels, "the target"], np.minimum(parts, min(part, 1.0)), strict=False))
-    first, *others = sorted(shares, key=shares.__getitem__, reverse=True)
+    shares = dict(zip([*labels, "the target"], parts, strict=False))
     limit = TOLD_ABOVE * noise * sqrt(len(parts))
-    clear = [first, *(name for name in others[:2] if shares[name] > limit)]
+    clear = sorted((name for name in shares if shares[name] > limit), key=shares.__getitem__)
+    most = ", ".join(f"{name} ({min(shares[name], part, 1.0):.1%})" for name in clear[:-4:-1])
     return (
         f"About {min(part, 1.0):.1%} of the rows are outside of their bounds and were clipped, "
-        f"most of them in {', '.join(f'{name} ({shares[name]:.1%})' for name in clear)}: these "
-        "bounds may be too narrow."
+        + (f"most of them in {most}" if clear else "and noise hides in which columns")
+        + ": these bounds may be too narrow."
     )
 
 

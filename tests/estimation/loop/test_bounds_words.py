@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skpriv._estimation._loop._bounds_words import wide_bounds
+from skpriv._estimation._loop._bounds_words import narrow_bounds, wide_bounds
 from skpriv._estimation._loop._rows import ClippedRowsQuery
 from skpriv._estimation._public_maps import RowMap
 from skpriv.privacy import Answer, GaussianNoise
@@ -55,6 +55,19 @@ def test_nothing_is_said_that_noise_may_explain():
     assert wide_bounds(fit, rows, ["age", "dose", "time"]).startswith("The standard deviation of a")
     noisy = [replace(eq, slope_scale=40.0 * eq.slope_scale) for eq in fit.equations]
     assert wide_bounds(replace(fit, equations=tuple(noisy)), rows, None) == ""
+
+
+def test_a_column_is_named_only_where_its_own_count_is_above_noise():
+    """Noise of a column is sqrt(d) times that of all: the largest of d may be noise alone."""
+    rows = RowMap(np.zeros(4), np.ones(4), None, True, 4)
+    names = ["age", "female", "south", "west"]
+    for share, named in ((0.0059, False), (0.0061, True)):
+        note = narrow_bounds((0.004, np.array([0.0, share, 0.001, 0.0]), 0.001), rows, names)
+        assert ("most of them in female (0.4%): these" in note) == named
+        assert ("noise hides in which columns: these" in note) != named
+        assert note.startswith("About 0.4% of the rows are outside") and "south" not in note
+    many = narrow_bounds((0.5, np.array([0.1, 0.4, 0.2, 0.3]), 0.001), rows, names)
+    assert "most of them in female (40.0%), west (30.0%), south (20.0%): these" in many
 
 
 def test_both_are_told_together():
