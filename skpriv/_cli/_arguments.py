@@ -145,7 +145,7 @@ SHARED: dict[str, dict[str, Any]] = {  # options that several commands have
         "required": True, "metavar": "FILE", "help": "TOML file that describes each column",
     },
     "--decimal": {
-        "choices": (".", ","), "default": None, "metavar": "C",
+        "choices": (".", ","), "metavar": "C",
         "help": "decimal mark (. or ,) of columns for which the schema says nothing; default .",
     },
     "--group": {
@@ -165,11 +165,11 @@ SHARED: dict[str, dict[str, Any]] = {  # options that several commands have
         "type": probability, "default": 0.95, "metavar": "P", "help": "default 0.95",
     },
     "--seed": {
-        "type": at_least(0), "default": None,
+        "type": at_least(0),
         "help": "makes the noise reproducible, and unfit for a release",
     },
     "--jobs": {
-        "type": workers, "default": None,
+        "type": workers,
         "help": "fits at the same time; -1: as many as processors",
     },
     "--ledger": {

@@ -170,8 +170,9 @@ def run_check(args: "Namespace") -> int:
     print(found, *ledger, sep="\n")
     if not args.private:
         text = text_of(args.table, schema)
-        lines = [*_persons(schema.groups(frame), args.group), *(text.strange() if text else ())]
-        print(*lines, sep="\n", end="\n" * bool(lines))
+        persons = _persons(schema.groups(frame), args.group)
+        for line in (*persons, *(text.strange() if text else ())):
+            print(line)
     return 0
 
 

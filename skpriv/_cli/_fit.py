@@ -25,6 +25,7 @@ from ._arguments import (
     check_files,
     explained,
     names_in,
+    positive,
     probability,
     refuse,
     tell,
@@ -81,11 +82,10 @@ def _add_model(parser: "ArgumentParser", *names: str, **changed: dict[str, Any])
     add("--estimand", choices=("fitted", *TEXTBOOK), default="fitted",
         help="what the table is of: fitted (default), least_squares of --model linear, or "
         "likelihood of --model logistic and poisson")  # fmt: skip
-    add("--smallest-level", type=probability, metavar="SHARE",
-        help="of a plan: the expected share of the smallest level of each list; by default all "
-        "are alike")  # fmt: skip
-    priced = {"required": True, "help": "epsilon of this fit"}
-    add_options(parser, "--epsilon", "--delta", *names, epsilon=priced, **changed)
+    add_options(
+        parser, "--epsilon", "--delta", *names,
+        epsilon={"required": True, "help": "epsilon of this fit"}, **changed,
+    )  # fmt: skip
 
 
 def add_fit(parser: "ArgumentParser") -> None:
@@ -106,14 +106,24 @@ def add_fit(parser: "ArgumentParser") -> None:
 def add_plan(parser: "ArgumentParser") -> None:
     """Add the arguments of the command."""
     add = parser.add_argument
-    limit = {"help": "most rows of one person that are used, where those are several"}
     add("--n", type=at_least(1), required=True, help="number of rows, or of persons")
     add("--effect", action="append", default=[], metavar="NAME=SIZE",
         help="print how many people are needed to find a coefficient of this size, such as "
         "age=0.5 or ward=icu=1; may be given more than once")  # fmt: skip
     add("--power", type=probability, default=0.8, metavar="P",
         help="with --effect: probability of finding it; default 0.8")  # fmt: skip
-    add_options(parser, "--schema", "--max-rows", max_rows=limit)
+    add_options(
+        parser, "--schema", "--max-rows",
+        max_rows={"help": "most rows of one person that are used, where those are several"},
+    )  # fmt: skip
+    add("--smallest-level", type=probability, metavar="SHARE",
+        help="the expected share of the smallest level of each list; by default all are "
+        "alike")  # fmt: skip
+    add("--target-mean", type=float, metavar="MEAN",
+        help="the expected mean of the target, or the rate of its last class; by default that of "
+        "its usual range in the schema")  # fmt: skip
+    add("--target-deviation", type=positive, metavar="SD",
+        help="how far targets are expected to be from their mean at each row")  # fmt: skip
     _add_model(parser, "--confidence-level")
     parser.set_defaults(table="the schema", seed=None)
 
@@ -133,7 +143,10 @@ def run_plan(args: "Namespace") -> int:
     written = schema.table_format
     args.group = args.max_rows or (written.limit or 1 if written.person else None)
     _check_persons(args)
-    plan = _plan(args, schema, frame, args.n, args.group)
+    plan = _plan(
+        args, schema, frame, args.n, args.group, smallest_level=args.smallest_level,
+        target_mean=args.target_mean, target_deviation=args.target_deviation,
+    )  # fmt: skip
     needed = [_people_needed(args, plan, effect) for effect in args.effect]
     print(plan, *needed, REHEARSED, sep="\n\n")
     return 0
@@ -212,26 +225,23 @@ def left_out(
     names = list(encoder.feature_names_in_)
     used = same_names([*schema, *([] if args.group is None else [args.group])], names)
     if ignored := [name for name in names if name not in used]:
-        why = "of a schema" if args.features is None else "of a schema or a place in --features"
-        yield f"Left out, for want {why}: {first_names(ignored)}."
+        yield f"Left out, as the schema or --features does not name them: {first_names(ignored)}."
     if outcomes := [name for name in schema.outcomes if name not in encoder.columns_]:
         yield f"Left out, as outcomes: {first_names(outcomes)}. --features can name them."
 
 
-def _plan(args: "Namespace", schema: Schema, frame: Any, n: int, max_rows: int | None) -> Any:
+def _plan(
+    args: "Namespace", schema: Schema, frame: Any, n: int, max_rows: int | None, **expected: Any
+) -> Any:
     """The questions of the fit and its standard errors, by public numbers and the schema alone."""
     encoder = _encoder(args, schema, frame)
     model = _regressor(args, schema, encoder).set_params(max_rows_per_group=max_rows)
     with explained("There is no such plan:", ValueError):
-        return model.plan(n, schema=encoder, smallest_level=args.smallest_level)
+        return model.plan(n, schema=encoder, **expected)
 
 
 def _check_files(args: "Namespace") -> None:
     """Everything that can be found out before the rows are read and the budget is spent."""
-    refuse(
-        args.smallest_level is not None and not args.plan,
-        "--smallest-level is for a rehearsal: give --plan, too, or leave it out.",
-    )
     refuse(
         args.out is None and not args.plan,
         "--out is needed: name the JSON file of the model, or ask for --plan.",
@@ -353,9 +363,8 @@ def _head(args: "Namespace", model: "Pipeline") -> str:
     bounds = f"one of {', '.join(map(str, target_range))}"
     if args.model != "logistic":
         bounds = "clipped to [{:,.12g}, {:,.12g}]".format(*target_range)
-    counted = f"{report.size:,} {'rows' if report.unit == 'record' else 'persons'}"
-    who = f"{type(model[-1]).__name__} of {args.target!r}"
-    return f"{who}, {bounds}: {counted}, features: {first_names(model[0].columns_)}"
+    who = f"{type(model[-1]).__name__} of {args.target!r}, {bounds}: {report.size:,} {report.unit}s"
+    return f"{who}, features: {first_names(model[0].columns_)}"
 
 
 def _foot(args: "Namespace", ledger: list[str], model: "Pipeline") -> Iterator[str]:

@@ -92,7 +92,7 @@ def add_regret(parser: "ArgumentParser") -> None:
     texts = "; ".join(f"{name}: {setting.text}" for name, setting in SETTINGS.items())
     add("--setting", choices=list(SETTINGS), default="linear", help=texts)
     values = {"default": [0.5, 1.0, 2.0, 5.0, 10.0], "help": "default 0.5,1,2,5,10"}
-    add("--horizon", type=at_least(2), default=None, help="rounds of a run; default by setting")
+    add("--horizon", type=at_least(2), help="rounds of a run; default by setting")
     add("--runs", type=at_least(1), default=3, help="independent runs; default 3")
     add_options(
         parser, "--epsilons", "--delta", "--jobs", "--seed", "--plot", epsilons=values,

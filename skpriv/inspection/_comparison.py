@@ -86,6 +86,11 @@ class ModelComparison(Exported):
         )
         for name, found in self.models.items():
             yield f"{name}: {found.estimand}."
+        if any(found.law.compared for found in self.models.values()):
+            yield (
+                "Each fitted line or curve clips in its own way. Coefficients are comparable where "
+                "each fit declares least_squares or likelihood as its estimand."
+            )
         references = {
             f"{column}: {reference}"
             for found in self.models.values()

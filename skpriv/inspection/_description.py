@@ -476,7 +476,7 @@ def describe(
     schema: Any,
     *,
     epsilon: float,
-    delta: float,
+    delta: float = 1e-6,
     columns: Any = None,
     pairs: Any = (),
     confidence_level: Level = 0.95,
@@ -502,7 +502,7 @@ def describe(
         out, and a target is described like any other column.
     epsilon : float in (0, inf]
         Privacy parameter of the whole description; ``inf`` adds no noise.
-    delta : float in (0, 1)
+    delta : float in (0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of rows.
     columns : list of str, default=None
         The columns that are described. None describes all columns of the schema. Fewer columns

@@ -235,7 +235,7 @@ def private_quantiles(
     *,
     bounds: Any,
     epsilon: float,
-    delta: float,
+    delta: float = 1e-6,
     privacy: PrivacyModel = "central",
     confidence_level: Level | None = None,
     random_state: RandomState = None,
@@ -253,7 +253,7 @@ def private_quantiles(
         Public range (low, high) of the numbers, from what they mean and never from `y`.
     epsilon : float in (0, inf]
         Privacy parameter of all quantiles together; ``inf`` adds no noise.
-    delta : float in (0, 1)
+    delta : float in (0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records.
     privacy : str, default="central"
         The privacy model.
@@ -325,7 +325,7 @@ def propose_max_rows(
     *,
     largest: Annotated[int, Interval(Integral, 1, 2**QUANTILE_DEPTH, closed="both")],
     epsilon: float,
-    delta: float,
+    delta: float = 1e-6,
     level: Level = 0.9,
     privacy: PrivacyModel = "central",
     random_state: RandomState = None,
@@ -345,7 +345,7 @@ def propose_max_rows(
     epsilon : float in (0, inf]
         Privacy parameter of the proposal; ``inf`` adds no noise. A tenth of that of the fit is
         often enough, since the noise is that of a count of persons.
-    delta : float in (0, 1)
+    delta : float in (0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of persons.
     level : float in (0, 1), default=0.9
         Part of the persons who shall have no more rows. Those beyond it lose some of their rows,

@@ -317,7 +317,10 @@ class Inference(Exported):
         yield unit, f"{self.law.n:,}"
         yield "Privacy", self.guarantee
         by = f"robust (sandwich), of independent {self.unit}s"
-        yield "Covariance", by + (", with privacy noise" if (self.law.privacy > 0.0).any() else "")
+        yield (
+            "Covariance",
+            by + (", with privacy noise" if (self.privacy_share > ROUNDED).any() else ""),
+        )
         of = f", of the {self.ratio_name}" if self.law.ratio else ""
         yield "Intervals", f"{self.level_text}, normal{of}"
         for i, statistic in enumerate(self.statistics or ()):
@@ -361,7 +364,7 @@ class Inference(Exported):
                 "least-squares line further: one row inside of the ranges can have up to "
                 f"{100.0 * min(law.leverage, 1.0):.3g}% of the weight of all rows in its direction."
             )
-        if (law.privacy > 0.0).any():
+        if (self.privacy_share > ROUNDED).any():
             yield (
                 "The standard error counts sampling and privacy noise. The last column is the part "
                 "of its square that is noise."

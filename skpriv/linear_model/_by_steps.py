@@ -216,7 +216,8 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         """What made-up targets are like, in a sentence."""
         return (
             f"Assumed: targets have the mean {short_number(np.mean(targets))} and deviate "
-            f"from it by {short_number(np.std(targets), 3)} at each row."
+            f"from it by {short_number(np.std(targets), 3)} at each row. Errors grow with this "
+            "deviation: a plan takes better guesses of both."
         )
 
     def _planned_names(self, names: list[str]) -> list[str]:

@@ -413,21 +413,23 @@ class FirstStage(Printed):
         pd = installed("pandas", "data")
         index = pd.MultiIndex.from_product([self.endogenous, self.names])
         columns = ("estimate", "std_error", "p_value", "privacy_share")
-        return pd.DataFrame([row for law in self.laws for row in _cells(law)], index, columns)
+        rows = [
+            row
+            for law in self.laws
+            for row in zip(law.estimate, law.std_error, law.p_value, law.privacy_share, strict=True)
+        ]
+        return pd.DataFrame(rows, index, columns)
 
     def _parts(self) -> Iterator[Table | str]:
         for name, law, f in zip(self.endogenous, self.laws, self.f_statistics, strict=True):
-            found = (
-                f"F = {short_number(f)}"
-                if f == f
-                else "F is not known, as noise hides coefficients"
-            )
+            found = f"F = {short_number(f)}"
+            if f != f:
+                found = "F is not known, as noise hides coefficients: see strength"
             yield f"first stage of {name}, number of instruments {self.n_instruments}: {found}"
-            values, errors, _, shares = zip(*_cells(law), strict=True)
-            noise = map("{:.0%}".format, shares)
-            rows = zip(
-                self.names, aligned(values, errors), aligned(errors, errors), noise, strict=True
-            )
+            error = law.std_error
+            noise = [f"{share:.0%}".replace("nan%", "-") for share in law.privacy_share]
+            columns = aligned(law.estimate, error), aligned(error, error), noise
+            rows = zip(self.names, *columns, strict=True)
             yield Table(("", "estimate", "std. error", "noise"), [*rows])
         if self.weak:
             yield self.warning
@@ -448,10 +450,6 @@ class FirstStage(Printed):
             f"the instruments are weak: {found}, so that normal intervals would not hold: other "
             "instruments, more records or a larger epsilon would help"
         )
-
-
-def _cells(law: CoefficientLaw) -> list[tuple[float, float, float, float]]:
-    return list(zip(law.estimate, law.std_error, law.p_value, law.privacy_share, strict=True))
 
 
 def first_stage(

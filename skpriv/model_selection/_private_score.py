@@ -321,7 +321,7 @@ def private_score(
     y: Any,
     *,
     epsilon: Epsilon,
-    delta: Delta,
+    delta: Delta = 1e-6,
     bounds_y: ArrayLike | None = None,
     confidence_level: Level = 0.95,
     privacy: Annotated[PrivacyModel, StrOptions(MODELS.keys())] = "central",
@@ -339,9 +339,10 @@ def private_score(
         Held-out rows.
     y : array-like of shape (n_samples,)
         Their targets; they are clipped to ``bounds_y``.
-    epsilon, delta : float
-        Cost of the release for a record of X and y: epsilon above 0,
-        infinity included, and delta in [0, 1).
+    epsilon : float > 0, or infinity
+        Cost of the release for a record of X and y.
+    delta : float in [0, 1), default=1e-6
+        The same: choose it well below one over the number of records.
     bounds_y : (low, high), default=None
         Public range of y; None takes that of the estimator, or of the last step of a Pipeline.
     confidence_level : float in (0, 1), default=0.95
@@ -465,8 +466,9 @@ def target_bounds(estimator: Any, bounds_y: tuple[int, int] | None) -> tuple[flo
     found = next((bounds for bounds in candidates if bounds is not None), "auto")
     if isinstance(found, str):
         raise PrivacyError(
-            "bounds_y is unknown: pass (low, high), the public range of the target. A score and a "
-            "search are for targets that are numbers, and not for classes."
+            "bounds_y is unknown: pass (low, high), the public range of the target. A classifier "
+            "has none, and neither a score nor a search takes one: take a regressor of 0 and 1 "
+            "with bounds_y=(0, 1)."
         )
     return tuple(np.concatenate(column_bounds(found, [], 1, "bounds_y")).tolist())
 

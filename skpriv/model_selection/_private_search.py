@@ -70,7 +70,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
     epsilon : float > 0, or infinity
         Privacy parameter; ``inf`` is the same as no privacy. It bounds what one record may lose in
         the whole search, the last fit and ``best_estimator_`` included.
-    delta : float in (0, 1)
+    delta : float in (0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records.
     n_iter : int, default=None
         How many candidates are drawn. None: all that are listed, or 30 where a distribution is
@@ -144,7 +144,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
     estimator: Annotated[Any, HasMethods(["fit", "predict", "get_params"])] = field(kw_only=False)
     param_distributions: dict[str, Any] | list[Any] = field(kw_only=False)
     epsilon: Epsilon
-    delta: Level
+    delta: Level = 1e-6
     n_iter: Count | None = None
     bounds_y: ArrayLike | None = None
     n_jobs: int | None = None

@@ -124,9 +124,9 @@ def test_from_a_table_to_predictions(folder, argv, tmp_path, capsys):
     assert fit(argv, epsilon="4") == 0
     out, err = capsys.readouterr()
     for words in ("age per year", "sex=M", "ward=icu", "bmi=missing", "smoker=True", "intercept",
-                  "2,000 rows", "features: age, ", "epsilon=4", "[0, 60]"):  # fmt: skip
+                  "2,000 records", "features: age, ", "epsilon=4", "[0, 60]"):  # fmt: skip
         assert words in out
-    assert "Left out, for want of a schema: name." in err
+    assert re.search(r"Left out, as .*--features.*: name\.", err)
     predicted = predictions(folder, argv)
     assert list(predicted.columns) == ["prediction", "low", "high"] and len(predicted) == 2_000
     assert (predicted["low"] <= predicted["prediction"]).all()
@@ -147,7 +147,7 @@ def test_whoever_adds_the_noise_is_named(privacy, argv, tmp_path, capsys):
     ledger = tmp_path / "ledger"
     assert fit(argv, "--privacy", privacy) == 0
     stated, out = capabilities(privacy), capsys.readouterr().out
-    assert stated.sentence in " ".join(out.split()) and "2,000 rows" in out
+    assert stated.sentence in " ".join(out.split()) and "2,000 records" in out
     assert ("rehearsal" in out) == (privacy != "central")
     assert skpriv.load(argv["--out"])[-1].privacy == privacy
     more = {"out": str(tmp_path / "other.json"), "ledger": str(ledger)}
@@ -328,6 +328,23 @@ def test_a_plan_warns_of_no_made_up_fit(argv, capsys):
     assert "Not estimable" in out and err == ""
 
 
+@pytest.mark.usefixtures("two_rehearsals")
+def test_a_plan_takes_what_is_expected_of_the_target(argv, capsys):
+    """Counts are not Poisson's as a rule, and errors of a plan grow with their deviation."""
+    given = ["plan", "--schema", argv["--schema"], "--target", "stay", "--model", "poisson"]
+    given += ["--n", "20000", "--epsilon", "1", "--target-mean", "3"]
+    errors = []
+    for options, deviation in ((), 3.0**0.5), (("--target-deviation", "6"), 6.0):
+        assert main([*given, *options]) == 0
+        text = capsys.readouterr().out
+        told = re.search(r"mean ([\d.]+) and deviate from it by ([\d.]+) at", text).groups()
+        assert [*map(float, told)] == pytest.approx([3.0, deviation], rel=0.05)
+        assert "better guesses" in text
+        (line,) = (line for line in text.splitlines() if line.startswith("smoker=True "))
+        errors.append(float(line.split()[1]))
+    assert 2.0 < errors[1] / errors[0] < 6.0
+
+
 def full(*_, **__):
     """A disk without room, whose error names no file."""
     raise OSError(28, "No space left on device")
@@ -437,7 +454,6 @@ def test_a_folder_that_cannot_be_written_costs_nothing(option, argv, tmp_path, c
         ({"card": "card.pdf"}, [".md or .html"]),
         ({"plot": "plot.doc"}, [".png"]),
         ({"max-rows": "3"}, ["--max-rows needs --group"]),
-        ({"smallest-level": "0.1"}, ["--smallest-level", "give --plan"]),
         ({"privacy": "local", "group": "name"}, ["--group needs --privacy aggregate or central"]),
         ({"privacy": "shuffle", "group": "name"}, ["--group needs --privacy", "shuffle"]),
         ({"privacy": "local", "model": "poisson"}, ["PoissonRegressor: each user"]),
@@ -537,7 +553,9 @@ def test_all_rows_of_a_person_are_protected(folder, argv, tmp_path, capsys):
     assert fit(argv, "--group", "person", "--max-rows", "2", table=str(path), card=card) == 0
     out, err = capsys.readouterr()
     assert "one person, with all rows" in " ".join(out.split())
-    assert "Left out, for want of a schema: name." in err  # and not the persons
+    assert (
+        "Left out, as the schema or --features does not name them: name." in err
+    )  # and not the persons
     persons = frame.loc[frame["person"] != "", "person"].nunique() + 1  # nobody is one together
     assert f"{persons:,} persons" in out
     assert "person (column 'person'): at most 2 rows of each" in (tmp_path / "card.md").read_text()

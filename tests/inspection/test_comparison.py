@@ -37,6 +37,16 @@ def test_a_reference_level_of_several_models_is_named_once():
     assert "Reference" not in str(compare_models([SHORT, LONG]))
 
 
+def test_fitted_lines_are_told_not_to_be_compared():
+    """Each has a clip of its own; lines of least squares have none."""
+    declared = [
+        LinearRegression(estimand="least_squares", **OPTIONS).fit(columns, Y)
+        for columns in (X[:, :1], X)
+    ]
+    assert "clips in its" in str(compare_models([SHORT, LONG]))
+    assert "clips in its" not in str(compare_models(declared))
+
+
 def test_hostile_names_are_shown_as_they_are():
     table = compare_models({r"a_1 & $\input{x}$": SHORT, "b|c": LONG})
     latex = table.to_latex("50% & more", r"tab:a}\input{x")

@@ -38,10 +38,10 @@ def narrow_bounds(
     shares = dict(zip([*labels, "the target"], parts, strict=False))
     limit = TOLD_ABOVE * noise * sqrt(len(parts))
     clear = sorted((name for name in shares if shares[name] > limit), key=shares.__getitem__)
-    most = ", ".join(f"{name} ({min(shares[name], part, 1.0):.1%})" for name in clear[:-4:-1])
+    columns = ", ".join(f"{name} ({min(shares[name], part, 1.0):.1%})" for name in clear[:-4:-1])
     return (
         f"About {min(part, 1.0):.1%} of the rows are outside of their bounds and were clipped, "
-        + (f"most of them in {most}" if clear else "and noise hides in which columns")
+        + (f"most of them in {columns}" if clear else "and noise hides in which columns")
         + ": these bounds may be too narrow."
     )
 

@@ -334,8 +334,7 @@ class PrivacyReport(Printed):
             If a cost is only known as (epsilon, delta), as that of shuffled reports is, or without
             privacy.
         """
-        import dp_accounting
-
+        dp_accounting = installed("dp_accounting", "accounting", "to_dp_event")
         paid = self.total if self.charged is None else self.charged
         if paid.approximate or not isfinite(self.guarantee.epsilon):
             raise ValueError(

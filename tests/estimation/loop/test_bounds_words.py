@@ -63,11 +63,11 @@ def test_a_column_is_named_only_where_its_own_count_is_above_noise():
     names = ["age", "female", "south", "west"]
     for share, named in ((0.0059, False), (0.0061, True)):
         note = narrow_bounds((0.004, np.array([0.0, share, 0.001, 0.0]), 0.001), rows, names)
-        assert ("most of them in female (0.4%): these" in note) == named
-        assert ("noise hides in which columns: these" in note) != named
+        assert ("in female (0.4%): " in note) == named
+        assert ("noise hides" in note) != named
         assert note.startswith("About 0.4% of the rows are outside") and "south" not in note
     many = narrow_bounds((0.5, np.array([0.1, 0.4, 0.2, 0.3]), 0.001), rows, names)
-    assert "most of them in female (40.0%), west (30.0%), south (20.0%): these" in many
+    assert "in female (40.0%), west (30.0%), south (20.0%): " in many
 
 
 def test_both_are_told_together():

@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -152,6 +153,14 @@ def test_an_independent_accountant_reads_the_same_epsilon_from_the_events(model)
     plain = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert plain["epsilon"] == model.epsilon and plain["neighbours"] == "replace one"
     assert [row["query"] for row in plain["mechanisms"]] == [row.query for row in report.rows]
+
+
+def test_an_event_without_its_package_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    X = np.linspace(-1.0, 1.0, 500)[:, None]
+    report = ssp(random_state=0).fit(X, X[:, 0]).privacy_report_
+    with pytest.raises(ImportError, match=r"to_dp_event needs dp_accounting.*skpriv\[accounting\]"):
+        report.to_dp_event()
 
 
 def test_what_has_no_event_is_refused_and_exact_answers_promise_nothing():
