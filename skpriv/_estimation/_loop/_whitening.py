@@ -289,7 +289,7 @@ class Pool:
         noise = weights * scales
         self.scale = sqrt(noise @ noise)
         if self._link.linear:  # the ratios of the earlier weights do not change
-            self._noisy_slope = self._noisy_slope + weights[-1] * (slope - self._noisy_slope)
+            self._noisy_slope += weights[-1] * (slope - self._noisy_slope)
         else:
             self._slopes.append(slope)
             self._noisy_slope = np.tensordot(weights, self._slopes, 1)
@@ -326,7 +326,7 @@ class Pool:
         noises = self._numbers[:, 1] ** 2
         bend: Any = 0.0
         if self._curator:  # equations of a part of the records have its sampling error
-            noises = noises + self.variance * trace / p * (1.0 / counts - 1.0 / counts.max())
+            noises += self.variance * trace / p * (1.0 / counts - 1.0 / counts.max())
         # Variance of the target over the slope of its mean; that slope is 1 for a line
         dispersion = self.variance
         if not linear:
@@ -367,7 +367,7 @@ class Pool:
         length = norm_of(move)
         if length > self._longest_step:
             self._longest_step *= 0.5 if move @ self._last_step < 0.0 else 1.0
-            move = move * (self._longest_step / length)
+            move *= self._longest_step / length
         self._last_step = move
         return move
 
@@ -474,8 +474,8 @@ def _next_whitening(
     Rows have at least the Gram matrix that a look saw, since it shortens them. Later looks shorten
     more of them, and each would stretch a feature with far rows further, as if it were a narrow
     one. So where the length of a line is asked, the Gram matrix of the rows, as the last look has
-    it, is raised to that of looks before, where it has more mass than noise: the others are narrow
-    directions, of which later looks know more.
+    it, is raised to that of looks before, where it has more mass than the operator norm of their
+    noise: the others are narrow directions, of which later looks know more.
     """
     W, gram, scale = looks[-1]
     p = len(W)
@@ -489,7 +489,7 @@ def _next_whitening(
     for before, seen, noise in looks[:-1] if rules.stretch else ():
         turn = before @ np.linalg.inv(W)
         mass = turn @ turn.T
-        part = np.linalg.solve(mass + 2.0 * noise * np.eye(p), mass)
+        part = np.linalg.solve(mass + noise * sqrt(2.0 * p) * np.eye(p), mass)
         mass += psd_part(part @ (seen - mass) @ part)
         W = psd_part(mass, 1e-15, -0.5) @ before
     # The sum is the number of directions that exceed the noise.

@@ -122,6 +122,22 @@ def test_a_feature_with_far_rows_is_stretched_no_further_than_a_look_before_allo
     np.testing.assert_allclose(stretched(0.0, before, last), alone)
 
 
+def test_noise_of_looks_before_hardly_shortens_rows(global_random_seed):
+    """Three looks of which the first is nothing but noise, as of 20 features and parts of rows."""
+    p, rng = 20, np.random.RandomState(global_random_seed)
+    looks, W = [], np.eye(p)
+    for scale in (0.003, 0.0015, 0.0008):
+        normal = rng.normal(size=(p, p))
+        gram = W @ W.T * 0.0065 + scale * np.triu(normal) + scale * np.triu(normal, 1).T
+        looks.append((W, gram, scale))
+    rules = SimpleNamespace(stretch=0.05, length=0.37)
+    alone, both = (
+        np.linalg.svd(_next_whitening(kept, rules, None, 1.0), compute_uv=False) ** 2
+        for kept in (looks[-1:], looks)
+    )
+    assert alone.mean() > both.mean() > 0.86 * alone.mean()
+
+
 def test_far_rows_on_a_bent_relation_are_fitted():
     """A tenth as many as the others, ten times as far: the weights of long rows gave R2 < 0."""
     scores = []
