@@ -170,8 +170,10 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     def _assumed_target(self, targets: np.ndarray) -> str:
         """What made-up targets are like, in a sentence."""
         label = checked_classes(self.classes)[1]
-        rate = np.mean(targets == 1.0)
-        return f"Assumed: {rate:.3g} of the records are {label}: a plan takes better guesses."
+        return (
+            f"Assumed: {np.mean(targets == 1.0):.3g} of the records are {label}: a plan takes "
+            "better guesses."
+        )
 
     def _planned_names(self, names: list[str]) -> list[str]:
         """Names of coefficients, those of each of several classes for themselves."""
