@@ -67,7 +67,8 @@ def charged(args: "Namespace", purpose: str = "") -> Iterator[list[str]]:
             raise
         raise CommandError(
             f"--ledger {args.ledger} cannot pay epsilon {args.epsilon:g} at delta {args.delta:g}: "
-            f"{accountant.status} Pass a smaller --epsilon: the total cannot be raised."
+            f"{accountant.status} Pass a smaller --epsilon. The total cannot be raised: "
+            "`budget`, or the first charge, has set it."
         ) from None
     except ValueError as error:  # These errors tell of names and public numbers, never of values.
         raise CommandError(str(error)) from None

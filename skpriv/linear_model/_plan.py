@@ -267,9 +267,10 @@ class Plan(Printed):
             yield f"Not estimable (-) with these records and this budget: {', '.join(rest)}."
         if isfinite(self.level_records):
             yield (
-                f"A level of a list needs up to about {self.level_records:,.0f} rows to be "
-                "estimable in nine of ten fits. Rarer levels have a dash, and change no line that "
-                "is shown."
+                "Assumed: levels of a list, and yes and no, are equally frequent where no share is "
+                "given. Rare ones have larger errors. A level needs up to about "
+                f"{self.level_records:,.0f} rows to be estimable in nine of ten fits. Rarer levels "
+                "have a dash, and change no line that is shown."
             )
         elif self.level_records == inf:
             yield "Noise may hide any level of a list, also a common one."
