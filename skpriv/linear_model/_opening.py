@@ -218,7 +218,9 @@ def column_of(model: "PrivateEstimator", feature: Any) -> int:
         return int(feature)
     raise ValueError(
         f"{feature!r} is not a feature: no column of X with n_features={model.n_features_in_} has "
-        "this number, or this name."
+        "this number, or this name. Behind a step of a Pipeline they have names after its "
+        'set_output(transform="pandas"), and skpriv.inspection.curves(pipeline) has those of the '
+        "table."
     )
 
 

@@ -241,7 +241,8 @@ def public_shape(data: Any, depth: int = 4) -> tuple[int, ...]:
         f"the shape of a {kind.__name__} would have to be computed, which could tell of a value: "
         "pass an array, a nested list, a column, a data frame or a sparse matrix, such as what its "
         "compute() or collect() returns, or numpy.asarray of it; or a lazy table with its target "
-        "and its public number of rows, skpriv.records.from_table(table, target=..., n=...)."
+        "and its public number of rows, skpriv.records.from_table(table, target=..., n=...). "
+        "Arguments in a dict, such as those of schema.weights(table), are passed by **."
     )
 
 
