@@ -385,17 +385,18 @@ class FirstStage(Printed):
 
     @property
     def f_statistics(self) -> np.ndarray:
-        """F of the instruments, one for each endogenous feature; its noise makes it smaller.
+        """F of the instruments without privacy, estimated, one for each endogenous feature.
 
-        NaN is not known: noise hides coefficients of the first stage, as of collinear instruments.
+        It is about sampling: privacy noise, of which `strength` tells, is taken off its square. NaN
+        is not known: noise hides coefficients of the first stage, as of collinear instruments.
         """
-        k = self.n_instruments
-        found = np.full(len(self.laws), nan)
-        for i, law in enumerate(self.laws):
-            instrument_sums = law.estimable(range(k))
-            if len(b := instrument_sums.estimate):
-                found[i] = b @ np.linalg.pinv(instrument_sums.covariance) @ b / len(b)
-        return found
+        found = []
+        for law in self.laws:
+            sums = law.estimable(range(self.n_instruments))
+            squares = np.outer(sums.estimate, sums.estimate) - sums.privacy
+            explained = max(np.sum(np.linalg.pinv(sums.sampling) * squares), 0.0)
+            found.append(explained / len(squares) if len(squares) else nan)
+        return np.array(found)
 
     @property
     def weak(self) -> bool:
@@ -422,15 +423,13 @@ class FirstStage(Printed):
 
     def _parts(self) -> Iterator[Table | str]:
         for name, law, f in zip(self.endogenous, self.laws, self.f_statistics, strict=True):
-            found = f"F = {short_number(f)}"
-            if f != f:
-                found = "F is not known, as noise hides coefficients: see strength"
+            found = f"F = {short_number(f)}" if f == f else "noise hides F: see strength"
             yield f"first stage of {name}, number of instruments {self.n_instruments}: {found}"
             error = law.std_error
             noise = [f"{share:.0%}".replace("nan%", "-") for share in law.privacy_share]
-            columns = aligned(law.estimate, error), aligned(error, error), noise
-            rows = zip(self.names, *columns, strict=True)
-            yield Table(("", "estimate", "std. error", "noise"), [*rows])
+            texts = aligned(law.estimate, error)
+            rows = zip(self.names, texts, aligned(error, error), noise, strict=True)
+            yield Table(("", "estimate", "std. error", "noise"), list(rows))
         if self.weak:
             yield self.warning
 
@@ -441,9 +440,9 @@ class FirstStage(Printed):
             return ""
         low = self.f_statistics[self.f_statistics < WEAK]
         found = (
-            f"F = {low.min():.3g} of the first stage, with noise, is below {WEAK:g}"
+            f"F = {low.min():.3g} of the first stage is below {WEAK:g}"
             if len(low)
-            else "F is not known, and the smallest singular value of their slope is "
+            else "the smallest singular value of their slope is "
             f"{self.strength:.2g} times what noise alone may reach"
         )
         return (
@@ -553,7 +552,7 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
 
     Residuals are clipped at five released deviations. Intervals invert the noise of the slope of
     the equation on the instruments. If its smallest singular value is not told from noise, or an F
-    statistic of a first stage, noise included, is below 10, the instruments are weak:
+    statistic of a first stage, noise taken off, is below 10, the instruments are weak:
     `skpriv.inspection.inference` says so and gives no interval. The F of collinear instruments may
     not be known while their fit is. If instruments are weak, a solution has no mean square error,
     which therefore need not fall with more records or a larger epsilon. The steps and their cost
