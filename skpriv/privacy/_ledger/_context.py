@@ -11,6 +11,10 @@ process writes its active accountants into a small file named after its id and s
 looks for the files of all ancestors: of the parent, its parent, and so on, and of those that an
 environment variable names, which a process inherits even if one between has ended. So a worker is
 found whatever started it, and whether it was started before the block or in it.
+
+A fork has a copy of the block, which lasts although the original may leave its own: programs that
+the fork starts have the copied accountants from their environment. A program that takes the place
+of a process in a block stays in it.
 """
 
 import atexit
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
     from .._accounting._cost import Cost
 
 _LINEAGE = "SKPRIV_LINEAGE"
+_BLOCKS = "SKPRIV_BLOCKS"
 # Start of a process where the system does not tell it. If it does, the file of a process that was
 # killed is not taken for that of a later process with the same id.
 _UNKNOWN = "0"
@@ -88,9 +93,14 @@ def announced() -> list[dict[str, Any]]:
     Their files are looked up by name: a process that is killed leaves its file behind, and a charge
     must not take longer for every one of them.
     """
+    return [*_inherited, *_announced_by(ancestors())]
+
+
+def _announced_by(names: list[str]) -> list[dict[str, Any]]:
+    """Announcements of processes of these identities."""
     found = []
     usable = list(filter(_usable, folders()))
-    for name in ancestors():
+    for name in names:
         for folder in usable:
             # It announces nothing, or its block has just ended. A file that is there and cannot be
             # read, such as when too many are open, is an error: a fit would be charged to nobody.
@@ -365,10 +375,22 @@ def _after_fork() -> None:
     _entries.clear()
     _process_facts.cache_clear()  # of another namespace, a child may have the number of its parent
     start_lineage()
+    if _stack:
+        os.environ[_BLOCKS] = json.dumps(_entries_of_active())
+
+
+def _inherit() -> list[dict[str, Any]]:
+    """Accountants in whose block this program was started: by a fork that has copied the block, or
+    in the place of a program that has announced them, which had the same identity.
+    """
+    mine = identity(os.getpid())
+    before = [] if mine.endswith(f"-{_UNKNOWN}") else _announced_by([mine])
+    return [*json.loads(os.environ.get(_BLOCKS, "[]")), *before]
 
 
 start_lineage()
 after_fork(_after_fork)
+_inherited = _inherit()
 
 
 def process() -> str:
@@ -411,13 +433,19 @@ def _leave(entry: Any) -> None:
         _announce_active()
 
 
+def _entries_of_active() -> list[dict[str, Any]]:
+    return [*_inherited, *(accountant._announced() for accountant in stacked().values())]
+
+
 def _announce_active() -> None:
-    announce([accountant._announced() for accountant in stacked().values()])
+    announce(_entries_of_active())
+    if _BLOCKS in os.environ:  # of a fork: programs of other processes find the file alone
+        os.environ[_BLOCKS] = json.dumps(_entries_of_active())
 
 
 @atexit.register
 def _end() -> None:
-    if _stack:
+    if _stack or _inherited:
         announce([])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 from registry.estimators import ssp
-from registry.processes import by_value, needs_fork, needs_rlimit
+from registry.processes import by_value, forked, needs_fork, needs_rlimit
 
 import skpriv
 from skpriv.exceptions import BudgetExceeded, PrivacyError
@@ -124,6 +124,64 @@ def test_a_grandchild_whose_parent_has_ended(accountant):
         os.close(writing)
         assert ended.read() == "done"
     assert len(accountant.charges) == 1
+
+
+# A fork of a block charges, and so does all that it starts: a fork, a program, and the program that
+# takes its place at last.
+COPY = (
+    "import os, subprocess, sys, time\n"
+    "from skpriv.privacy import BudgetAccountant\n"
+    "path, when, pipe = sys.argv[1], sys.argv[2], int(sys.argv[3])\n"
+    f"program = [sys.executable, '-c', {FIT!r}]\n"
+    "accountant = BudgetAccountant(5.0, 1e-6, ledger=path)\n"
+    "with accountant:\n"
+    "    original = os.getpid()\n"
+    "    reading, writing = os.pipe()\n"
+    "    if os.fork() == 0:\n"
+    "        os.close(writing)\n"
+    "        os.read(reading, 1)\n"
+    "        if not os.fork():\n"
+    f"            exec({FIT!r})\n"
+    "            os._exit(0)\n"
+    "        os.wait()\n"
+    "        subprocess.run(program, check=True)\n"
+    "        os.set_inheritable(pipe, True)\n"
+    "        os.execv(program[0], program)\n"
+    "    if when == 'in the block': os.close(writing); os.wait()\n"
+    "    if when == 'killed': os.kill(original, 9)\n"
+    "    if when == 'a program': os.close(writing); os.execv(program[0], program)\n"
+    "os.close(writing)\n"
+)
+
+
+@needs_fork
+@pytest.mark.parametrize(
+    ("when", "charges"), [("in the block", 3), ("ended", 3), ("killed", 3), ("a program", 4)]
+)
+def test_a_copy_of_a_block_lasts_whatever_its_original_does(when, charges, tmp_path):
+    """A program that a fork started was charged to nobody once the original had left its block."""
+    path = str(tmp_path / "ledger")
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as ended:
+        command = [sys.executable, "-c", COPY, path, when, str(writing)]
+        subprocess.run(command, env=environment(), pass_fds=[writing], check=False)
+        os.close(writing)
+        ended.read()
+    assert len(BudgetAccountant(ledger=path).charges) == charges
+
+
+@needs_fork
+def test_a_fork_that_leaves_its_copy_of_a_block_tells_its_programs(accountant):
+    """What they inherit ends with the copy of the block."""
+
+    def leave():
+        assert _registry._BLOCKS in os.environ
+        accountant.__exit__()
+        assert os.environ[_registry._BLOCKS] == "[]"
+        subprocess.run([sys.executable, "-c", FIT], check=True, env=environment())
+
+    assert forked(leave)
+    assert len(accountant.charges) == 1  # of the original, which is an ancestor and in its block
 
 
 def test_the_budget_holds_across_workers():
