@@ -31,6 +31,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+    timeout = 30.0  # seconds without a byte
 
     def do_GET(self):
         """Hand out the public task; empty after the last round."""
@@ -38,12 +39,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         """Take an answer, or say why it is refused."""
-        length = int(self.headers["Content-Length"])
-        if length >= 1000:
+        length = self.headers.get("Content-Length", "")
+        if not (length.isdecimal() and len(length) <= 3):
             self.close_connection = True  # unread
             return self._reply(413, b"an answer has less than 1 kB")
         try:
-            answer = self.rfile.read(length)
+            answer = self.rfile.read(int(length))
             self.server.collector.add(int(self.path.strip("/")), answer)
         except ValueError as error:
             return self._reply(409, str(error).encode())

@@ -23,11 +23,18 @@ never. Events and the policy are kept in FILE: kill the process and start it aga
 
 import argparse
 import json
+import socket
 import sys
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Timer
 
 from skpriv.bandits import LinUCB, Loop
 from skpriv.exceptions import InvalidValues
+
+
+LARGEST_BODY = 1_000_000  # bytes of a request
+SECONDS = 30.0  # after which no more of a request is read, and an idle connection is closed
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -37,9 +44,26 @@ class Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True  # an answer is two small packets
     loop: Loop
 
+    def handle_one_request(self):
+        """Read no more of a request after a while, however slowly it comes."""
+        late = Timer(SECONDS, self.stop_reading)
+        late.daemon = True
+        late.start()
+        super().handle_one_request()
+        late.cancel()
+
+    def stop_reading(self):
+        with suppress(OSError):  # the connection has ended
+            self.connection.shutdown(socket.SHUT_RD)
+
     def do_POST(self):
+        length = self.headers.get("Content-Length", "")
+        if not (length.isdecimal() and len(length) < 9 and int(length) <= LARGEST_BODY):
+            self.close_connection = True  # what follows is not read
+            message = f"Content-Length must be a number up to {LARGEST_BODY}"
+            return self.answer(413 if length.isdecimal() else 411, {"error": message})
         try:
-            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+            body = json.loads(self.rfile.read(int(length)))
             if not isinstance(body, dict):
                 raise KeyError("event")
             if self.path == "/rank":
@@ -68,6 +92,7 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(400, {"error": said[self.path]})
         except (ArithmeticError, RecursionError, TypeError, ValueError) as error:
             self.answer(400, {"error": str(error)})
+        return None
 
     def do_GET(self):
         if self.path == "/health":

@@ -33,6 +33,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+    timeout = 30.0  # seconds without a byte
 
     def do_GET(self):
         """Say who has reported, and nothing of what."""
@@ -41,7 +42,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         """Take a task or a share, or give out the total."""
-        body, path = self.rfile.read(int(self.headers["Content-Length"])), self.path.strip("/")
+        length = self.headers.get("Content-Length", "")
+        if not (length.isdecimal() and len(length) <= 7):
+            self.close_connection = True  # unread
+            return self._reply(413, b"a message has less than 10 MB")
+        body, path = self.rfile.read(int(length)), self.path.strip("/")
         shares, answer = self.server.shares, b""
         try:
             if path == "open":

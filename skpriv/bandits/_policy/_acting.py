@@ -137,14 +137,14 @@ class ActingPolicy(PolicyRun):
             phi, left = self._opened(contexts, available)
             n, n_actions = phi.shape[:2]
             least = n_actions if left is None else left.sum(axis=1).min(initial=n_actions)
-            if k != int(k) or not 1 <= k <= least:
+            if k not in range(1, least + 1):
                 raise ValueError(f"k={k} must be an int from 1 to the number of available actions.")
             places: list[Any] = []
             while len(places) < k:
                 places.append(by_chance(self._quiet_chances(phi, left), n, self._rng))
                 left = np.broadcast_to(True if left is None else left, (n, n_actions)).copy()
                 left[np.arange(n), places[-1][0]] = False
-        ranking, propensities = map(np.column_stack, zip(*places, strict=True))
+        ranking, propensities = map(np.column_stack, zip(*places))
         return ranking, propensities
 
     def _opened(self, contexts: Any, available: Any) -> tuple[np.ndarray, None]:

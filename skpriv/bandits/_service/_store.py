@@ -299,11 +299,9 @@ def event_name(event: Any) -> Any:
         raise ValueError("an event needs a name: None, NaN, blanks and floats of 2**53 are none.")
     if not 1 <= len(name) <= 1_000:
         raise ValueError(f"an event's name has 1 to 1,000 bytes, and here {len(name):,}.")
-    if isinstance(event, str):
-        return str(event)
     try:
         return name.decode()
-    except UnicodeDecodeError:
+    except UnicodeDecodeError:  # its parts have lengths, or a letter is half of one
         return name
 
 

@@ -7,7 +7,11 @@ import runpy
 import signal
 import subprocess
 import sys
+from contextlib import suppress
+from http.server import ThreadingHTTPServer
 from pathlib import Path
+from socket import create_connection
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -92,6 +96,48 @@ def test_users_delays_and_a_restart(tmp_path):
     loop = Loop(LinUCB(epsilon=1.0, delta=1e-6, privacy="central", bounds_y=(0, 1)), path)
     loop.learn(force=True)
     assert loop.policy.n_rounds_ == loop.n_learned == users + 2
+
+
+# Every example that takes requests. None may wait for ever for one, nor read it without end.
+SERVERS = [path for path in SCRIPT.parent.glob("*.py") if "do_POST" in path.read_text("utf-8")]
+HOSTILE = [
+    b"", b"P", b"POST /1 HTTP/1.1\r\nContent-Length: 9\r\n", b"\0\xff\n\n",
+    b"GET /" + 70_000 * b"a" + b" HTTP/1.1\r\n\r\n",
+    b"POST /1 HTTP/1.1\r\n" + 200 * b"X: a\r\n" + b"\r\n",
+    *(
+        b"POST /1 HTTP/1.1\r\n" + head + b"\r\n{}"
+        for head in (
+            b"", b"Content-Length: -1\r\n", b"Content-Length: 99999999999\r\n",
+            b"Content-Length: 9\r\n", b"Content-Length: 1e1\r\n", b"Content-Length: " + 5000 * b"9",
+            b"Transfer-Encoding: chunked\r\n",
+        )
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("script", SERVERS, ids=lambda path: path.stem)
+def test_no_request_is_waited_for_without_end(script, capsys):
+    """A body of negative length was read until its sender went away."""
+    names = runpy.run_path(str(script))
+    handler = names["Handler"]
+    handler.timeout = vars(handler).get("timeout") and 0.2
+    handler.handle_one_request.__globals__["SECONDS"] = 0.2
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.shares = server.collector = None
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        for request in HOSTILE:
+            with (
+                create_connection(server.server_address, timeout=20.0) as connection,
+                suppress(ConnectionError),  # closed before all was read
+            ):
+                connection.sendall(request)
+                while connection.recv(1000):
+                    pass
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert len(SERVERS) >= 3 and "Traceback" not in capsys.readouterr().err
 
 
 def test_help_is_no_name_of_a_file(tmp_path):

@@ -249,7 +249,7 @@ def test_killed_at_any_instant(tmp_path, seed):
 def test_events_are_named_as_people_are(tmp_path):
     """Equal numbers are one, and texts stay as they are: see tests/bandits/test_persons.py."""
     service = loop(tmp_path)
-    names = [("a", 1), "('a', 1)", ("a", "1:b"), ("a1", "b"), 1, "1.0", b"\xfe"]
+    names = [("a", 1), "('a', 1)", ("a", "1:b"), ("a1", "b"), 1, "1.0", b"\xfe", "\ud800"]
     for k, name in enumerate(names):
         service.rank(name, contexts(k))
     for same, k in ((("a", 1.0), 0), (["a", np.int64(1)], 0), (("a", "1"), 0), (1.0, 4)):
@@ -413,7 +413,7 @@ def test_the_first_places_of_a_page_are_an_event(tmp_path):
     for k in (None, 2, 4):
         with pytest.raises(ValueError, match="another question"):
             again.rank("e0", asked[0], k=k)
-    for k in (0, 6, -1, 1.5):
+    for k in (0, 6, -1, 1.5, "3", float("nan"), [3], 10**400):
         with pytest.raises(ValueError, match="number of available"):
             again.rank("new", asked[0], k=k)
     with pytest.raises(ValueError, match="number of available"):
