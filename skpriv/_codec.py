@@ -662,7 +662,7 @@ class _Decoder:
         if not all(isinstance(item, scalars) for item in flat):
             raise TypeError("an entry of another type")
         self._spend(size * kind.itemsize // BYTES_EACH)
-        array = np.empty(size, dtype=kind)
+        array = np.empty(size, kind)
         array[:] = flat
         return array.reshape(shape)
 

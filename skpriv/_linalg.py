@@ -68,7 +68,7 @@ def _coordinates(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows, columns = np.triu_indices(d, 1)
     rows = np.append(np.arange(d), rows)
     columns = np.append(np.arange(d), columns)
-    places = np.empty((d, d), dtype=np.intp)
+    places = np.empty((d, d), np.intp)
     places[rows, columns] = places[columns, rows] = np.arange(len(rows))
     return rows * d + columns, np.where(rows == columns, 1.0, SQRT2), places
 

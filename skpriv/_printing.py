@@ -59,7 +59,7 @@ class Table:
 
     def __str__(self) -> str:
         lines = [[_cell(cell) for cell in line] for line in (self.header, *self.rows) if line]
-        widths = [max(map(text_width, column)) for column in zip(*lines, strict=True)]
+        widths = [max(map(text_width, column)) for column in zip(*lines)]
 
         def shown(place: int, cell: str) -> str:
             blanks = " " * (widths[place] - text_width(cell))

@@ -166,7 +166,7 @@ def codebook(seed: Any, count: Any, size: int, indices: Any = None) -> np.ndarra
     wanted = range(count) if indices is None else indices
     pairs = ceil(size / 2)
     bits = b"".join(_bits(seed, int(index), 16 * pairs) for index in wanted)
-    words = np.frombuffer(bits, dtype="<u8").reshape(len(wanted), 2, pairs) >> np.uint64(11)
+    words = np.frombuffer(bits, "<u8").reshape(len(wanted), 2, pairs) >> np.uint64(11)
     uniform = (words.astype(float) + 0.5) * 2.0**-53  # in (0, 1)
     radius = np.sqrt(-2.0 * np.log(uniform[:, 0]))
     angle = 2.0 * pi * uniform[:, 1]
@@ -202,7 +202,7 @@ def draw_index(vector: Any, directions: Any, nearest: Any, epsilon: float) -> in
         Index of the reported direction, from 0 to ``count - 1``.
     """
     with np.errstate(all="ignore"):
-        order = np.argsort(-(directions @ np.asarray(vector, dtype=float)), kind="stable")
+        order = np.argsort(-(directions @ np.asarray(vector, float)), kind="stable")
     return int(order[draw_ranks(1, len(directions), nearest, epsilon)[0]])
 
 

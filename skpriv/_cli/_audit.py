@@ -203,7 +203,7 @@ def _draw(args: "Namespace", rows: list[dict[str, Any]]) -> None:
     figure.set_size_inches(7, 1.5 + 0.25 * len(rows))
     labels = [row["label"] for row in rows]
     ax.barh(labels, [row["replayed"] for row in rows], color="0.8", label="replayed cost")
-    bounds = np.array([row["bound"] for row in rows], dtype=float)  # NaN where there is none
+    bounds = np.array([row["bound"] for row in rows], float)  # NaN where there is none
     ax.plot(bounds, labels, "k|", markersize=9, label="lower bound by attack")
     ax.axvline(args.epsilon, color="C3", label="claim")
     ax.invert_yaxis()

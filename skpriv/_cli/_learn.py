@@ -42,7 +42,7 @@ def run_learn(args: "Namespace") -> int:
     with explained(f"The service {args.service}:", ValueError):
         loop = Loop(None, args.service, learn="elsewhere")
         for start in range(0, len(pairs), PART):
-            counts.update(loop.reward_many(*zip(*pairs[start : start + PART], strict=True)))
+            counts.update(loop.reward_many(*zip(*pairs[start : start + PART])))
     troubles = loop.troubles
     counts["learned"] = loop.learn()
     print(json.dumps({**counts, "waiting": loop.status()["waiting"]}))

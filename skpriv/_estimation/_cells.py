@@ -158,7 +158,7 @@ class Cells:
         within : bool, default=False
             Whether constants drop out, as of differences within persons.
         """
-        cells = np.asarray(cells, dtype=float)
+        cells = np.asarray(cells, float)
         if rows.constant is None and not within:  # a constant is no combination of the columns
             cells = cells[np.abs(cells[:, -1]) <= ROUNDED_LENGTH]
         lines = [rows.line(cell[:-1], cell[-1]) for cell in cells]

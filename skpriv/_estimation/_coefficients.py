@@ -98,7 +98,7 @@ class LawSums(NamedTuple):
     def unknown(cls, size: int, reason: str, factor: "Scalar | None" = None) -> "LawSums":
         """No sum at all."""
         nothing = np.full((size, size), nan)
-        none = np.zeros(size, dtype=bool)
+        none = np.zeros(size, bool)
         return cls(nothing.diagonal(), nothing, nothing, none, {reason: ~none}, factor=factor)
 
     def where_resolved(self) -> "LawSums":

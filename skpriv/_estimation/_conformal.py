@@ -277,7 +277,7 @@ def checked_levels(given: Any) -> Any:
     ValueError
     """
     try:
-        levels = np.unique(np.asarray(given, dtype=float))
+        levels = np.unique(np.asarray(given, float))
     except (TypeError, ValueError):
         levels = np.array([nan])
     if levels.ndim != 1 or not len(levels) or not ((levels > 0.0) & (levels < 1.0)).all():

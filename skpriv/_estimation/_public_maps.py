@@ -108,7 +108,7 @@ def column_bounds(
             f"{[*map(tuple, ends)]}."
         )
     try:
-        pairs = np.asarray(given, dtype=float)
+        pairs = np.asarray(given, float)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{parameter} must be pairs (low, high) of numbers: public ranges that follow from "
@@ -399,10 +399,10 @@ class RowMap(PublicRows):
     def clipped(self, X: np.ndarray) -> "Array":
         """Rows within the bounds, in the units of X; NaN becomes the middle, or a zero row."""
         if self.low is not None:
-            inside = np.asarray(X, dtype=float).clip(self.low, self.high)
+            inside = np.asarray(X, float).clip(self.low, self.high)
             complete = not np.isnan(inside.min(initial=0.0))  # one pass in place of two
             return inside if complete else np.where(np.isnan(inside), self.offset, inside)
-        X = np.asarray(X, dtype=float)
+        X = np.asarray(X, float)
         X, norms = _finite(X, row_norms(X))
         return X * (self.data_norm / np.maximum(norms, self.data_norm))[:, None]
 
@@ -575,7 +575,7 @@ class TargetMap(PublicTargets):
 
     def scaled(self, y: np.ndarray) -> "Array":
         """Clipped r of a chunk of targets; NaN becomes 0."""
-        scaled = np.asarray(y, dtype=float).clip(*self.bounds_y)
+        scaled = np.asarray(y, float).clip(*self.bounds_y)
         scaled -= self.centre
         scaled /= self.radius
         # Again: of narrow bounds far from 0 the centre itself is rounded.
@@ -586,7 +586,7 @@ class TargetMap(PublicTargets):
 
     def outside(self, y: np.ndarray) -> "Array":
         """Whether each target is outside of bounds_y, or no number, shape (n_rows,)."""
-        y = np.asarray(y, dtype=float)
+        y = np.asarray(y, float)
         return ~((y >= self.bounds_y[0]) & (y <= self.bounds_y[1]))
 
     def unscale(self, value: np.ndarray) -> "Array":

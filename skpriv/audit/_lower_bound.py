@@ -94,7 +94,7 @@ def _log_ratio(draw: "Draw", other: np.ndarray) -> "Scalar":
 
 def _order_log(chosen: Iterable[int], scores: np.ndarray) -> float:
     """Log probability of naming these, one after the other, with Gumbel noise of scale 1."""
-    scores = np.array(scores, dtype=float)
+    scores = np.array(scores, float)
     total = 0.0
     for index in chosen:
         total += scores[index] - special.logsumexp(scores)
@@ -297,7 +297,7 @@ def _sample(
     else:
         model, seen, ratio = released_ratio(make, fit, data[label], data[1 - label])
     if statistic is not None:
-        return {"": np.ravel(np.asarray(statistic(model), dtype=float))}
+        return {"": np.ravel(np.asarray(statistic(model), float))}
     leaves = snapshot(model) | (snapshot(seen) if policy else {})
     if not policy:
         rows = (safe_indexing(X, replaced) for X, *_ in data)
@@ -310,7 +310,7 @@ def _sample(
             continue  # Parameters are public.
         if isinstance(value, np.ndarray | bool | int | float | np.generic):
             with suppress(TypeError, ValueError):
-                numbers[path] = np.ravel(np.asarray(value, dtype=float))
+                numbers[path] = np.ravel(np.asarray(value, float))
     return numbers
 
 
@@ -338,7 +338,7 @@ def _choose(
     varying = np.ptp(both, axis=0) > 0.0
     width = int(varying.sum())
     if not width:
-        return lambda sample: np.zeros(len(sample), dtype=bool)
+        return lambda sample: np.zeros(len(sample), bool)
     by_quantiles = RobustScaler(quantile_range=(16.0, 84.0)).fit(both[:, varying])
 
     def scale(sample: np.ndarray) -> "Array":

@@ -165,7 +165,7 @@ class Play:
             part = slice(start, stop)
             acted = np.asarray(policy.act(contexts[part]))
             actions.append(acted)
-            chances.append(np.asarray(policy.propensities_, dtype=float))
+            chances.append(np.asarray(policy.propensities_, float))
             chosen = acted if logged is None else logged[part]
             earned = rewards[part]
             if earned.ndim == 2:
@@ -176,7 +176,7 @@ class Play:
                 batch = tuple(array[np.argsort(keys, kind="stable")] for array in batch)
             policy.update(*batch)
             start = stop
-        others = np.ones(len(contexts), dtype=bool)
+        others = np.ones(len(contexts), bool)
         others[self.replaced] = False
         del policy.propensities_  # The transcript has those of all rounds.
         return {

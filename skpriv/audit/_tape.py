@@ -279,7 +279,7 @@ class Recorder:
         inside = self._open is not None and isinstance(self._open.owner, Stream)
         if inside and method not in REPORTS:
             return make()  # The read is played back as a whole, and its exact sum is known.
-        drawn = Draw(method, np.array(exact, dtype=float), law, make())
+        drawn = Draw(method, np.array(exact, float), law, make())
         if self._open is None:
             self.events.append(Event("draw", draws=[drawn]))
         else:

@@ -178,11 +178,11 @@ class BanditCombiner(BasePolicy):
         for index, policy in enumerate(self.policies_):
             policy._numbering = self._numbering.part(index)
         self._counts, self._totals, self._regrets = (np.zeros(count) for _ in range(3))
-        self.active_ = np.ones(count, dtype=bool)
+        self.active_ = np.ones(count, bool)
         self.choice_ = 0
         self._partition = uuid.uuid4().hex
         self._waiting: list[int] = []  # policy of each round without a reward so far, in order
-        self._block = np.zeros(count, dtype=np.intp)  # rounds since the last choice
+        self._block = np.zeros(count, np.intp)  # rounds since the last choice
         self._read = np.zeros(count)  # noisy totals at the last choice
         self._noise = self._noise_state()
         self._streams = {}
@@ -206,7 +206,7 @@ class BanditCombiner(BasePolicy):
 
     def _checked(self, name: str, default: Any, shape: tuple[int, ...]) -> np.ndarray:
         value = getattr(self, name)
-        array = np.asarray(default if value is None else value, dtype=float)
+        array = np.asarray(default if value is None else value, float)
         if array.shape != shape:
             raise ValueError(f"{name} must have shape {shape}: one entry a policy.")
         return array
@@ -280,7 +280,7 @@ class BanditCombiner(BasePolicy):
     def _players(self, n: int) -> np.ndarray:
         """Policy that chose the action, of each of these rounds."""
         if self._given_players is None:
-            return np.array((self._waiting[:n] + [self.choice_] * n)[:n], dtype=np.intp)
+            return np.array((self._waiting[:n] + [self.choice_] * n)[:n], np.intp)
         players = np.asarray(self._given_players)
         count = len(self.policies_)
         numbered = players.shape == (n,) and players.dtype.kind in "iu"

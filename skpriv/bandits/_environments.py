@@ -292,7 +292,7 @@ class SparseLinearEnvironment(Environment):
         if self.noise_law not in ("gaussian", "uniform"):
             raise ValueError(f"noise_law={self.noise_law!r} must be 'gaussian' or 'uniform'.")
         if self.coef is not None:
-            return np.array(self.coef, dtype=float)
+            return np.array(self.coef, float)
         size = self.n_informative
         coef = np.zeros(self.n_features)
         coef[:size] = (0.5 + 0.5 * rng.random(size)) * np.where(rng.random(size) < 0.5, -1.0, 1.0)
@@ -375,7 +375,7 @@ class SupervisedEnvironment(Environment):
         X = finite_numbers(self.X, "X", (None, None))
         y = finite_numbers(self.y, "y", X.shape[:1])
         classes, labels = np.unique(y, return_inverse=True)
-        return {"X": X, "labels": labels, "classes": classes, "order": np.array([], dtype=np.intp)}
+        return {"X": X, "labels": labels, "classes": classes, "order": np.array([], np.intp)}
 
     def _rounds(self, n_rounds: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         state = self._state

@@ -121,7 +121,7 @@ def simulate(
     results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
     runs = list(progress(results, n_runs, "simulate", unit="runs", enabled=verbose > 0))
     totals, reports, seconds = (
-        [[run[place] for run in policy] for policy in zip(*runs, strict=True)] for place in range(3)
+        [[run[place] for run in policy] for policy in zip(*runs)] for place in range(3)
     )
     regret, rewards = np.moveaxis(np.array(totals), 2, 0)
     return SimulationResult(

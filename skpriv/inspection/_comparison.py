@@ -62,7 +62,7 @@ class ModelComparison(Exported):
         rows = []
         for name in self.names:
             cells = (column.get(name, ("", "")) for column in columns)
-            values, errors = zip(*cells, strict=True)
+            values, errors = zip(*cells)
             rows += [(name, *values), ("", *errors)]
         results = self.models.values()
         units = {"Persons" if found.unit == "person" else "Records" for found in results}

@@ -77,7 +77,7 @@ def curves(
         columns = places.get(name, [name])
         if name in levels:
             labels, points = levels[name]
-            values = grid = np.array(labels, dtype=object)
+            values = grid = np.array(labels, object)
             knots = values[:0]
         else:
             knots = last.curve(columns[0], [0.0]).knots

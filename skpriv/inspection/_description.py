@@ -457,7 +457,7 @@ def _histogram(ax: Any, column: RangeDescription, z: float) -> None:
 
 
 def _bars(ax: Any, column: CountsDescription, _: float) -> None:
-    names, numbers = zip(*column.rows(), strict=True)
+    names, numbers = zip(*column.rows())
     values, low, high = np.array([(one.estimate, one.low, one.high) for one in numbers]).T
     heights = np.arange(len(names))
     ax.barh(heights, values, alpha=0.5, xerr=np.maximum([values - low, high - values], 0.0))

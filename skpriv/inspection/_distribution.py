@@ -295,7 +295,7 @@ def private_quantiles(
     >>> bool(abs(found - np.quantile(y, [0.1, 0.5, 0.9])).max() < 0.5)
     True
     """
-    levels = np.asarray(levels, dtype=float)
+    levels = np.asarray(levels, float)
     if levels.ndim != 1 or not len(levels) or not ((levels > 0.0) & (levels < 1.0)).all():
         raise ValueError("levels must be a list of numbers above 0 and below 1.")
     low, high = np.concatenate(column_bounds(bounds, [], 1, "bounds")).tolist()

@@ -298,7 +298,7 @@ class Inference(Exported):
             row[self._places(weights)] = list(weights.values())
             weights = row
         try:
-            matrix = np.atleast_2d(np.asarray(weights, dtype=float))
+            matrix = np.atleast_2d(np.asarray(weights, float))
         except (TypeError, ValueError):  # words, or lists of several lengths
             matrix = np.zeros((1, 0))
         sized = matrix.shape[1:] == (len(self.names),)

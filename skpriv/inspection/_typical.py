@@ -77,7 +77,7 @@ def _words_of(rows: Any) -> tuple[list[str], Any]:
     if isinstance(frame, nw.DataFrame):
         named = list(frame.iter_rows(named=True))
     else:
-        rows = np.atleast_2d(np.asarray(rows, dtype=float))
+        rows = np.atleast_2d(np.asarray(rows, float))
         named = [{f"x{i}": value for i, value in enumerate(row)} for row in rows]
     return [", ".join(f"{k}={_text(v)}" for k, v in row.items()) for row in named], rows
 
@@ -198,11 +198,11 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
     if found.law.classes:
         raise ValueError("model has more than two classes: marginal_effects is for two.")
     last = last_step(model)
-    at_row = weights_at(model, np.asarray(reaching_last(model, row), dtype=float))
+    at_row = weights_at(model, np.asarray(reaching_last(model, row), float))
     names = [name for name in found.names if name != INTERCEPT]
     before = np.tile(at_row, (len(names), 1))
     after = np.eye(len(at_row))[: len(names)]
-    is_level = np.zeros((len(names), 1), dtype=bool)
+    is_level = np.zeros((len(names), 1), bool)
     for _, effects in found.lists.values():  # from the reference level to each of the others
         places = [names.index(name) for name in effects]
         is_level[places] = True

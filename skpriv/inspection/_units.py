@@ -329,7 +329,7 @@ def _columns(step: Any, names: list[str]) -> StepMap:
     found = []
     for label, transformer, _ in step.transformers_:
         if not (isinstance(transformer, str) and transformer == "drop"):
-            inner = np.array(columns_of(step)[label], dtype=int)
+            inner = np.array(columns_of(step)[label], int)
             found.append((inner, _step_map(transformer, [names[i] for i in inner])))
     return _joined(names, found)
 
@@ -393,6 +393,6 @@ def _table_widths(encoder: TableEncoder, effect_map: "CoefficientMap") -> np.nda
     """Width of the range of each effect: that of the encoded column, in the units of the table."""
     widths = encoder.bounds_out_[:, 1] - encoder.bounds_out_[:, 0]
     effects = np.diagonal(effect_map.matrix)[: len(widths)]
-    lines = np.ones(len(widths), dtype=bool)
+    lines = np.ones(len(widths), bool)
     lines[encoder.linear_features_out_] = False
     return np.where(lines, widths / np.where(lines, effects, 1.0), 1.0)

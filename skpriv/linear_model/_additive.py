@@ -100,7 +100,7 @@ def check_knots(
                 raise ValueError(f"knots of {key!r} are {value}: at least 2 are needed.")
             found[column] = np.linspace(low[column], high[column], int(value))
             continue
-        knots = np.unique(np.asarray(value, dtype=float))
+        knots = np.unique(np.asarray(value, float))
         if not np.isfinite(knots).all() or len(knots) < 2:
             raise ValueError(f"knots of {key!r} must be at least two different finite numbers.")
         inner = knots[(knots > low[column]) & (knots < high[column])]

@@ -74,7 +74,7 @@ def public_bounds(model: "PrivateEstimator") -> tuple[float, float]:
     """The checked bounds_y."""
     value = public_value(model, "bounds_y")
     try:
-        bounds = np.asarray(value, dtype=float)
+        bounds = np.asarray(value, float)
     except (TypeError, ValueError):
         bounds = np.empty(0)  # text, or ragged: refused in the same words as other ranges
     if bounds.shape != (2,) or not np.isfinite(bounds).all() or bounds[0] >= bounds[1]:
@@ -188,11 +188,11 @@ def _filled_in(given: Any, names: list[str], bounds: np.ndarray) -> tuple[Any, n
         own = same_names(names, given)
         given = [(nan, nan) if name is None else given[name] for name in own]
     with suppress(TypeError, ValueError):  # `column_bounds` says what is wrong
-        pairs = np.array(given, dtype=float)
+        pairs = np.array(given, float)
         if pairs.shape == bounds.shape:
             not_known = np.isnan(pairs).all(axis=1)
             return np.where(not_known[:, None], bounds, pairs), not_known
-    return given, np.zeros(len(bounds), dtype=bool)
+    return given, np.zeros(len(bounds), bool)
 
 
 def public_value(model: "PrivateEstimator", name: str) -> Any:

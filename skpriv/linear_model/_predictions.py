@@ -309,4 +309,4 @@ class AsymptoticIntervals(PredictsAtPoints):
         X = self._interval_points(X, confidence_level, method)
         blocks = blocks_of(X.shape[0], 2 * X.shape[1])
         found = [self._interval(X[rows], confidence_level, method) for rows in blocks]
-        return ConfidenceInterval(*map(np.concatenate, zip(*found, strict=True)))
+        return ConfidenceInterval(*map(np.concatenate, zip(*found)))

@@ -66,7 +66,7 @@ class CoefficientMap:
         (coef, intercept) : ndarray of shape (n_features,), float
             Coefficients and intercept of rows of the table.
         """
-        coef = np.asarray(coef, dtype=float)
+        coef = np.asarray(coef, float)
         if coef.shape != (len(self.names),):
             raise ValueError(
                 f"coef has shape {coef.shape}, but there are {len(self.names)} transformed "

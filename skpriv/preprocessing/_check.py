@@ -60,7 +60,7 @@ class CountsQuery(Query):
         """Exact counts over a chunk of rows."""
         parts = []
         for table, size in zip(self.tables, self._sizes, strict=True):
-            code = np.zeros(len(X), dtype=np.intp)
+            code = np.zeros(len(X), np.intp)
             for column in table:
                 code = code * len(column.levels) + column.codes(X)
             parts.append(np.bincount(code, minlength=size))

@@ -834,11 +834,11 @@ class Categorical(_Listed):
 
     def _values_of(self, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the levels of the rows of a block; none needs an indicator."""
-        return np.argmax(block @ self._corners.T, axis=1), np.zeros(len(block), dtype=bool)
+        return np.argmax(block @ self._corners.T, axis=1), np.zeros(len(block), bool)
 
     def _values_in(self, series: Any) -> tuple[np.ndarray, np.ndarray]:
         """The same of the cells of a column; one that is no level counts as the reference."""
-        return self._codes(series) % len(self.levels), np.zeros(len(series), dtype=bool)
+        return self._codes(series) % len(self.levels), np.zeros(len(series), bool)
 
     def _codes(self, series: Any) -> np.ndarray:
         """Number of the level of each cell; their number where the cell is none of them."""
@@ -865,7 +865,7 @@ class Categorical(_Listed):
         list of shape (n_rows,)
             Cells in the units of the table.
         """
-        values = np.array(self.levels, dtype=object)[np.argmax(block @ self._corners.T, axis=1)]
+        values = np.array(self.levels, object)[np.argmax(block @ self._corners.T, axis=1)]
         absent = lengths_of(block) < 0.5
         absent |= (values == MISSING) & self.has_indicator
         return [None if no else value for value, no in zip(values, absent, strict=True)]

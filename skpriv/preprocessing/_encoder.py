@@ -69,7 +69,7 @@ class SchemaEncoder(PublicTransformer):
         self.columns_ = self._chosen(schema, names)
         schema.check_filled(self.columns_)
         schema.check_dtypes(X, self.columns_)
-        self.feature_names_in_ = np.array(names, dtype=object)
+        self.feature_names_in_ = np.array(names, object)
         self.n_features_in_ = len(names)
         self._learn(schema)
         return self
@@ -373,7 +373,7 @@ class TableEncoder(SchemaEncoder):
         check_is_fitted(self)
         if input_features is not None and list(input_features) != list(self.feature_names_in_):
             raise ValueError("input_features is not equal to feature_names_in_")
-        return np.array([name for block in self._blocks() for name in block.names], dtype=object)
+        return np.array([name for block in self._blocks() for name in block.names], object)
 
     def coefficient_map(self) -> CoefficientMap:
         """The linear map from coefficients of encoded rows to effects in the units of the table.

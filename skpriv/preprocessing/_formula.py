@@ -146,7 +146,7 @@ class FormulaEncoder(SchemaEncoder):
         self._largest = np.zeros(size)
         for block, at in blocks.items():
             lower = [where for other, where in blocks.items() if other < block]
-            inside = np.concatenate([np.empty(0, dtype=int), *lower])
+            inside = np.concatenate([np.empty(0, int), *lower])
             F = design.matrix(one | _grid(block, schema))
             self._largest[at] = BEYOND * np.abs(F[:, at]).max(axis=0)
             maps = _orthogonal(F[:, inside], F[:, at], [self.terms_[i] for i in at])
@@ -268,7 +268,7 @@ class FormulaEncoder(SchemaEncoder):
         places = [axis.ravel() for axis in grid]
         length = grid[0].size
         read = {
-            name: (np.full(length, value[0]), np.zeros(length, dtype=bool))
+            name: (np.full(length, value[0]), np.zeros(length, bool))
             for name, value in self._references.items()
         }
         for name, one, place in zip(names, states, places, strict=True):
@@ -349,7 +349,7 @@ class _Design:
         """
         expanded = self.expanded(one)
         _, *places = expanded.model_spec.term_indices.values()  # the first one is the intercept
-        blocks = {block: np.empty(0, dtype=int) for block in self.columns}
+        blocks = {block: np.empty(0, int) for block in self.columns}
         for block, at in zip(self.columns, places, strict=True):
             blocks[block] = np.append(blocks[block], np.array(at) - 1)
         return [name.replace(WORD_PREFIX, "") for name in expanded.columns[1:]], blocks

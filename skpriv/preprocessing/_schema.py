@@ -501,7 +501,7 @@ class Schema(Mapping[str, ColumnType]):
                 found = np.array([0, 2, 1])[column.encode(cells)[:, 0].astype(int) + 1]
             else:
                 found = codes_of(cells, codes_by_text(column.categories, column.spellings), -1, -1)
-            return np.array([*self.classes, None], dtype=object)[found]
+            return np.array([*self.classes, None], object)[found]
 
         return self._read(labels, frame, None)
 

@@ -236,7 +236,7 @@ def _looked_up(column: Any, function: Callable[..., Any]) -> np.ndarray:
         coded = chunk if "DictionaryArray" in arrow_classes(chunk) else chunk.dictionary_encode()
         said = [_said(function, value) for value in (*cells(coded.dictionary), None)]
         places = coded.indices.fill_null(len(said) - 1).to_numpy(zero_copy_only=False)
-        found.append(np.array(said, dtype=float)[places.astype(np.intp)])
+        found.append(np.array(said, float)[places.astype(np.intp)])
     return np.concatenate(found)
 
 

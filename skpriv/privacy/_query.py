@@ -227,9 +227,9 @@ class Query(Summed, ABC):
         ndarray of shape ``self.shape``
             The noisy report.
         """
-        X = np.asarray(x, dtype=float).reshape(1, -1)
+        X = np.asarray(x, float).reshape(1, -1)
         noise = self.local_noise(budget)
-        return self._report(X, np.asarray([y], dtype=float), noise, NoiseSource(rng))
+        return self._report(X, np.asarray([y], float), noise, NoiseSource(rng))
 
     def _report(self, X: Any, y: Any, noise: Any, source: NoiseSource) -> np.ndarray:
         """Report of the user of one row."""

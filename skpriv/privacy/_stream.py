@@ -501,7 +501,7 @@ class LocalStream(Stream):
     def _release(self, increment: np.ndarray, count: int) -> tuple[np.ndarray, Noise]:
         if count and isinstance(self.noise, CodebookNoise):  # the increment is a sum of reports
             if self._waiting:
-                phi, r = map(np.concatenate, zip(*self._waiting, strict=True))
+                phi, r = map(np.concatenate, zip(*self._waiting))
                 self._waiting = Raw()
                 increment = increment + self._moments(self.noise.reported(phi, r, self._source))
             self._total = self._total + self._settled(increment)

@@ -69,8 +69,8 @@ def floats(cells: Any) -> np.ndarray:
         with np.errstate(all="ignore"):
             return np.asarray(np.ma.filled(cells.astype(float), nan)).ravel()
     if isinstance(cells, Shaped):  # the row of a frame, or an array of objects
-        cells = np.asarray(cells, dtype=object).ravel()
-    return np.array([number(cell) for cell in (cells if _sized(cells) else [cells])], dtype=float)
+        cells = np.asarray(cells, object).ravel()
+    return np.array([number(cell) for cell in (cells if _sized(cells) else [cells])], float)
 
 
 def check_size(amount: int, bound: int, unit: str) -> None:
@@ -127,7 +127,7 @@ def chosen(fields: "Task", size: int, x: Any, action: int | None) -> Any:
     if not is_whole(action, 0, inf):
         return None
     if actions["shared"]:
-        rows = np.asarray(x, dtype=object) if isinstance(x, Shaped) else x
+        rows = np.asarray(x, object) if isinstance(x, Shaped) else x
         return rows[action] if action < len(rows) else None
     width = size // actions["n_actions"]
     if action >= actions["n_actions"]:

@@ -58,7 +58,7 @@ def home(path: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
-        return np.asarray(value, dtype=float if value.dtype.kind == "f" else None).tolist()
+        return np.asarray(value, float if value.dtype.kind == "f" else None).tolist()
     raise TypeError
 
 

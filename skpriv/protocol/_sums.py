@@ -289,7 +289,7 @@ def _opened(text: str) -> Round:
     users = fields["users"]
     transport = fields["channel"]["transport"]
     devices = Devices(users["n"], users["adding"], transport)
-    answers = [(np.array(total, dtype=np.int64), n) for total, n in fields["answers"]]
+    answers = [(np.array(total, np.int64), n) for total, n in fields["answers"]]
     rows = SumRows(
         devices.total, fields["n_features"], answers, True, devices=devices, rehearsal=True
     )
@@ -395,7 +395,7 @@ def noisy_vector(needed: Any, x: Any, y: Any) -> "Array":
     row = np.nan_to_num(floats(x), posinf=0.0, neginf=0.0)[None, :]
     target = np.nan_to_num(np.array([number(y)]), posinf=0.0, neginf=0.0)
     with np.errstate(all="ignore"):
-        vector = np.asarray(needed.query.sum(row, target), dtype=float)
+        vector = np.asarray(needed.query.sum(row, target), float)
     steps = rounded(vector, needed.lattice.step)
     return steps + discrete_gaussian(needed.lattice.variance, np.zeros(needed.size), os.urandom)
 
@@ -422,7 +422,7 @@ def unpacked(fields: "SumTask", message: bytes, size: int) -> tuple[int, np.ndar
     """
     body = message_body(fields, "share", message, INDEX_BYTES + 8 * size)
     place = int.from_bytes(body[:INDEX_BYTES], "little")
-    return place, np.frombuffer(body[INDEX_BYTES:], dtype="<u8").astype(np.uint64)
+    return place, np.frombuffer(body[INDEX_BYTES:], "<u8").astype(np.uint64)
 
 
 class Sums(Rounds):
@@ -520,7 +520,7 @@ class Sums(Rounds):
     def taken(self, fields: "SumTask") -> tuple[np.ndarray, int]:
         """Sum of the open round, and how many users are in it."""
         total, n = self._settings[f"answer {len(self._rounds) + 1}"]
-        return np.array(total, dtype=np.int64), int(n)
+        return np.array(total, np.int64), int(n)
 
 
 def _of_servers(fields: "SumTask", totals: Any, size: int) -> tuple[np.ndarray, int]:
@@ -529,7 +529,7 @@ def _of_servers(fields: "SumTask", totals: Any, size: int) -> tuple[np.ndarray, 
         read = [json.loads(total) for total in totals]
         proper = sorted(one["which"] for one in read) == [0, 1]
         proper &= all(one["task"] == fields["hash"] for one in read)
-        parts = [np.frombuffer(base64.b64decode(one["total"]), dtype="<u8") for one in read]
+        parts = [np.frombuffer(base64.b64decode(one["total"]), "<u8") for one in read]
         proper &= all(len(part) == size for part in parts)
         same = len({(one["users"], one["n"]) for one in read}) == 1
     except (KeyError, RecursionError, TypeError, ValueError):
@@ -548,7 +548,7 @@ def _of_shuffler(
     if len(messages) != 1:
         raise ValueError("one iterable of all messages of the round is expected.")
     total = [0] * needed.size
-    counts = np.zeros(needed.size, dtype=int)
+    counts = np.zeros(needed.size, int)
     for message in messages[0]:
         place, share = unpacked(fields, message, 1)
         if place >= needed.size:
@@ -562,7 +562,7 @@ def _of_shuffler(
             f"{n} users send {n * needed.shares} shares of each coordinate, and another number "
             "came: a lost share makes its coordinate a random number. Begin another collection."
         )
-    return np.array(total, dtype=np.uint64).view(np.int64), int(n)
+    return np.array(total, np.uint64).view(np.int64), int(n)
 
 
 TABLES = (
@@ -772,10 +772,10 @@ class ShareServer:
     def _formed(self, users: list[int], who: str, round_: tuple[str, int]) -> str:
         """Sum of the shares of a round that is opened, which are deleted then."""
         shares = dict(self._store.ask("SELECT user, share FROM shares"))
-        total = np.zeros(self._size, dtype=np.uint64)
+        total = np.zeros(self._size, np.uint64)
         with legible(self._store.path):
             for user in users:
-                total += np.frombuffer(shares[user], dtype=np.uint64)
+                total += np.frombuffer(shares[user], np.uint64)
         text = base64.b64encode(total.astype("<u8").tobytes()).decode()
         answer = json.dumps({
             "task": self._fields["hash"], "which": self.which, "users": who, "n": len(users),

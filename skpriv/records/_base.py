@@ -554,12 +554,12 @@ class ArrayRows(Rows):
             chosen = slice(chosen.start, chosen.stop, chosen.step)
         apart = isinstance(self._X, np.ndarray) and isinstance(chosen, np.ndarray)
         X = self._X.take(chosen, axis=0) if apart else self._X[chosen]  # `take` copies whole rows
-        y = np.asarray(self._y[chosen], dtype=float)
+        y = np.asarray(self._y[chosen], float)
         if self.stored_sparse:
             if keep_sparse:
                 return X, y
             X = X.toarray()
-        return np.asarray(X, dtype=float, order="C"), y
+        return np.asarray(X, float, order="C"), y
 
 
 @dataclass(eq=False, repr=False)

@@ -80,7 +80,7 @@ def pick(block: Any, chosen: np.ndarray | range | slice) -> Any:
     """Rows at ascending positions: an array of them, a range or a slice."""
     if isinstance(chosen, range):
         plain = chosen.step == 1
-        chosen = slice(chosen.start, chosen.stop) if plain else np.asarray(chosen, dtype=np.intp)
+        chosen = slice(chosen.start, chosen.stop) if plain else np.asarray(chosen, np.intp)
     found = frame(block)
     return block[chosen] if found is None else found[chosen].to_native()
 

@@ -354,7 +354,7 @@ def _chosen_rows(
     rows = _rows(part, steps)
     chunks = [*rows.each(lambda X, y: (X[:, :n_features], y), local)]
     chunks.append((np.empty((0, n_features)), np.empty(0)))
-    X, y = map(np.concatenate, zip(*chunks, strict=True))
+    X, y = map(np.concatenate, zip(*chunks))
     return ArrayRows(X, y, 1)
 
 

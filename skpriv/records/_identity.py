@@ -266,7 +266,7 @@ def codes(people: Any) -> np.ndarray:
             return places
     numbered: dict[bytes | None, int] = {}  # by name
     read: dict[Any, int] = {}  # by what was read, of plain types alone: equal ones have equal names
-    numbers = np.empty(len(found), dtype=np.intp)
+    numbers = np.empty(len(found), np.intp)
     for at, label in enumerate(found):
         plain = type(label) is str or type(label) is int  # a type may refuse to be compared
         number = read.get(label) if plain else None
@@ -294,6 +294,6 @@ def _labels(labels: Any) -> Any:
         if is_column(labels):
             return cells(labels)
         with suppress(Exception):  # its text would quote a label
-            return np.asarray(labels, dtype=object).tolist()
+            return np.asarray(labels, object).tolist()
     array = _array(labels)
     return array if array.dtype.kind in "biufcmMSU" else array.tolist()

@@ -202,7 +202,7 @@ class PersonRows(Rows):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows of some persons, and where those of each begin."""
         X, y = fetch(self._of(persons))
-        size = np.diff(self._starts)[np.asarray(persons, dtype=np.intp)]
+        size = np.diff(self._starts)[np.asarray(persons, np.intp)]
         if not self._clean:
             keep = _finite_rows(X, y)
             size = np.bincount(np.repeat(np.arange(len(size)), size)[keep], minlength=len(size))
@@ -229,7 +229,7 @@ class PersonRows(Rows):
             mine = persons[first : first + step]
             positions = np.sort(self._of(mine))
             chunks = self._rows.each(lambda X, y: (X, y), Subset(positions))
-            X, y = map(np.concatenate, zip(*chunks, strict=True))
+            X, y = map(np.concatenate, zip(*chunks))
             yield mine, partial(_found, positions, X, y)
 
     def one_each(self, subset: Any = None) -> Rows:
@@ -251,7 +251,7 @@ class PersonRows(Rows):
 
     def _first(self, subset: Subset | None) -> Subset:
         """The first row of each person in the secret order."""
-        persons = np.asarray(self._persons(subset), dtype=np.intp)
+        persons = np.asarray(self._persons(subset), np.intp)
         return Subset(np.sort(self._at(self._starts[persons])))
 
     def _at(self, places: np.ndarray) -> np.ndarray:
@@ -316,7 +316,7 @@ def _found(
 
 def _seed(permutation: Callable[[int], np.ndarray]) -> np.ndarray:
     """Two words of a seed, from a secret permutation of 256 numbers: it has 127 bits."""
-    return np.frombuffer(bytes(permutation(256)[:16].tolist()), dtype="<u8")
+    return np.frombuffer(bytes(permutation(256)[:16].tolist()), "<u8")
 
 
 def _chosen(codes: np.ndarray, largest: int, seed: np.ndarray) -> np.ndarray:
@@ -344,7 +344,7 @@ def _chosen(codes: np.ndarray, largest: int, seed: np.ndarray) -> np.ndarray:
 def _keys(seed: np.ndarray, *words: Any) -> "Array":
     """SipHash-2-4 of arrays of words of 64 bits (Aumasson and Bernstein 2012), under a seed."""
     start = [0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573]
-    a, b, c, d = (np.array(start, dtype=np.uint64) ^ np.tile(seed, 2))[:, None]
+    a, b, c, d = (np.array(start, np.uint64) ^ np.tile(seed, 2))[:, None]
     for word in (*words, np.uint64(8 * len(words) << 56)):
         a, b, c, d = _rounds(a, b, c, d ^ word, 2)
         a = a ^ word
@@ -404,7 +404,7 @@ class MeanOfPlaces(Summed):
 def _finite_rows(X: np.ndarray, y: np.ndarray | None) -> "Array":
     """Whether all numbers of a row are finite."""
     with unwarned():  # a warning would tell of a value
-        keep = np.isfinite(X.sum(axis=1)) if X.shape[1] else np.ones(len(X), dtype=bool)
+        keep = np.isfinite(X.sum(axis=1)) if X.shape[1] else np.ones(len(X), bool)
     if not keep.all():  # a value is not finite, or a sum of finite values has overflowed
         keep = np.isfinite(X).all(axis=1)
     return keep if y is None else keep & np.isfinite(y)

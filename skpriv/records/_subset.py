@@ -148,14 +148,14 @@ class SeededOrder:
     def _expanded_groups(self, block: int) -> np.ndarray:
         size = min(BATCH_ROWS, self.n - block * BATCH_ROWS)
         if self._n_groups == 1:
-            return np.zeros(size, dtype=np.uint8)
+            return np.zeros(size, np.uint8)
         drawn = shake_128(self._seed + b"group" + block.to_bytes(8, "little")).digest(size)
-        return np.frombuffer(drawn, dtype=np.uint8) & np.uint8(self._n_groups - 1)
+        return np.frombuffer(drawn, np.uint8) & np.uint8(self._n_groups - 1)
 
     @cached_property
     def before(self) -> np.ndarray:
         """Number of records of each group that stand before each block of rows."""
-        counts = np.zeros((self.n_blocks + 1, self._n_groups), dtype=np.intp)
+        counts = np.zeros((self.n_blocks + 1, self._n_groups), np.intp)
         for block in range(self.n_blocks):
             counts[block + 1] = np.bincount(self.groups(block), minlength=self._n_groups)
         return counts.cumsum(axis=0)
@@ -211,7 +211,7 @@ class SeededSubset(Subset):
         for group, size, low, high in self._order.cuts(self._start, self._stop):
             complete.append(high - low == size)
             if 0 < high - low < size:
-                partly[group] = np.zeros(size, dtype=bool)
+                partly[group] = np.zeros(size, bool)
                 partly[group][self._order.dealt_in(group, high)[low:]] = True
         return np.array(complete), partly
 
@@ -220,7 +220,7 @@ class SeededSubset(Subset):
         stop = min(stop, self._order.n)
         first = start // BATCH_ROWS
         blocks = map(self._in_block, range(first, -(-stop // BATCH_ROWS)))
-        chosen = np.concatenate([np.empty(0, dtype=bool), *blocks])
+        chosen = np.concatenate([np.empty(0, bool), *blocks])
         return np.flatnonzero(chosen[start - first * BATCH_ROWS : stop - first * BATCH_ROWS])
 
     def _in_block(self, block: int) -> Any:
@@ -259,4 +259,4 @@ def _words(seed: bytes, start: int, blocks: int) -> np.ndarray:
         shake_128(seed + b"key" + index.to_bytes(8, "little")).digest(size)
         for index in range(start, start + blocks)
     )
-    return np.frombuffer(b"".join(found), dtype="<u8")
+    return np.frombuffer(b"".join(found), "<u8")

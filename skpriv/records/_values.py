@@ -337,7 +337,7 @@ def stand_in(data: Any) -> Any:
         return type(data)(data.shape, dtype=data.dtype)
     dtype = dtype_of(data)
     is_complex = isinstance(dtype, np.dtype) and dtype.kind == "c"
-    zero = np.zeros((), dtype=complex if is_complex else float)
+    zero = np.zeros((), complex if is_complex else float)
     return np.broadcast_to(zero, public_shape(data))
 
 
@@ -424,7 +424,7 @@ def _cell_by_cell(data: Any) -> np.ndarray:
     """Float64 of a nested list, cell by cell: NumPy would bring all cells to one type first."""
     with suppress(Exception):
         if _is_plain(data):
-            array = np.array(data, dtype=float)
+            array = np.array(data, float)
             if array.ndim == len(public_shape(data[:1])):
                 return array
     array = np.full(public_shape(data), nan)
@@ -463,7 +463,7 @@ def _number(cell: Any) -> float:
             cell = cell.item()
         if issubclass(type(cell), complex | np.complexfloating):
             return float(cell.real) if cell.imag == 0.0 else nan
-        box = np.empty(1, dtype=object)
+        box = np.empty(1, object)
         box[0] = cell
         return float(box.astype(float)[0])
     return nan

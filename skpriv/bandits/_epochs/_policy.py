@@ -358,7 +358,7 @@ class EpochPolicy(BasePolicy):
         self._promises_privacy = self.guarantee.private
         classes = oracle.get_params(deep=False).get("classes")
         if classes is not None:
-            self._classes = np.unique(np.asarray(classes, dtype=float))
+            self._classes = np.unique(np.asarray(classes, float))
             # A generator of its own leaves the one of the actions alone.
             self._rounding = np.random.RandomState([self._entropy, len(self._classes)])
 
@@ -417,7 +417,7 @@ class EpochPolicy(BasePolicy):
         epoch = len(self._epochs)
         n_fitted = self._length
         failure = None
-        X, y = map(np.concatenate, zip(*self._batches, strict=True))
+        X, y = map(np.concatenate, zip(*self._batches))
         length = epoch_length(self._epoch_lengths, epoch + 1)  # may raise: nothing is charged yet
         oracle = self._fresh_oracle(epoch, len(X))
         part = parallel_part(epoch, partition=self._partition)

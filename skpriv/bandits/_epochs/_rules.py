@@ -47,7 +47,7 @@ def spanner(vectors: np.ndarray, mask: np.ndarray, approximation: float = 2.0) -
     elimination. Unit vectors that are left at the end have no part in any vector of the set.
     """
     n, n_vectors, d = vectors.shape
-    chosen = np.zeros((n, n_vectors), dtype=bool)
+    chosen = np.zeros((n, n_vectors), bool)
     counted = np.where(mask[:, :, None], vectors, 0.0)
     longest = np.sqrt(np.einsum("nkd,nkd->nk", counted, counted).max(axis=1))
     scale = np.where(longest > 0.0, longest, 1.0)

@@ -132,7 +132,7 @@ def optimistic(
     """
     rows, shape = flat(contexts)
     bounds = np.reshape(region.bounds(features(rows)), (2, *shape))
-    mask = np.ones(shape, dtype=bool) if available is None else available
+    mask = np.ones(shape, bool) if available is None else available
     chances = np.zeros(mask.shape)
     means, widths = bounds + chances  # for each round of the mask
     for part in blocks_of(len(mask), shape[1] * len(bonuses)):

@@ -72,7 +72,7 @@ class Visits:
             name = self.hashed(user)
             if name is not None and name not in self._here:
                 come.setdefault(name, at)
-        admitted = np.zeros(len(users), dtype=bool)
+        admitted = np.zeros(len(users), bool)
         admitted[list(come.values())] = self._numbering.admit(come, place, self.max_visits)
         names = [name for name, at in come.items() if admitted[at]]
         self._here.update(names)

@@ -611,7 +611,7 @@ class Loop:
     ) -> tuple[int, Any]:
         """Give events to a policy; return how many it took, and an error that did not undo it."""
         n = len(events)
-        rows, actions, rewards, players, users, _ = zip(*events, strict=True)
+        rows, actions, rewards, players, users, _ = zip(*events)
         failure = None
         given: Any = {"rows": np.frombuffer(b"".join(rows)).reshape(n, -1)}
         if players[0] is not None:
@@ -620,7 +620,7 @@ class Loop:
             given["users"] = [user and Hashed(user) for user in users]
         try:
             with self._charging(policy, f"events from {first}"):
-                policy.update(None, np.array(actions, dtype=np.intp), np.array(rewards), **given)
+                policy.update(None, np.array(actions, np.intp), np.array(rewards), **given)
         except Exception as error:
             n = getattr(error, "rounds_taken", 0)
             failure = error
@@ -655,7 +655,7 @@ class Loop:
         # A blank round is added, so that there is always a round.
         blank = bytes(8 * self.policy.n_features_in_), 0, self.policy._neutral_reward, 0, None, None
         events = [*held.events(CAME, self._closed, now), blank]
-        rows, actions, rewards, _, users, names = zip(*events, strict=True)
+        rows, actions, rewards, _, users, names = zip(*events)
         if self.policy._visits is not None:
             names = tuple(user and Hashed(user) for user in users)
         features = np.frombuffer(b"".join(rows)).reshape(len(events), -1)

@@ -752,7 +752,7 @@ class PhasedSums:
         """Give the rows that were kept to the present stream."""
         if batches := self._batches:
             self._batches = Raw()
-            self._present.push(*map(np.concatenate, zip(*batches, strict=True)))
+            self._present.push(*map(np.concatenate, zip(*batches)))
 
     def _total(self, answer: Answer) -> Answer:
         if not self._past.n:

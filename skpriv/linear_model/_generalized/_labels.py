@@ -92,7 +92,7 @@ def class_codes(y: Any, classes: np.ndarray, n: int) -> np.ndarray:
     found = np.full(n, float(len(classes)))
     labels = None
     with suppress(Exception):
-        labels = np.asarray(y, dtype=None if hasattr(y, "dtype") else object).reshape(-1)
+        labels = np.asarray(y, None if hasattr(y, "dtype") else object).reshape(-1)
         plain = labels.dtype.kind in ("U" if classes.dtype.kind == "U" else "biuf")
         labels = labels if plain and labels.size == n else None
     if labels is not None:
@@ -116,7 +116,7 @@ def _each(y: Any, n: int) -> Iterable[Any]:
         unpacked = (row[0] if isinstance(row, list | tuple) and len(row) == 1 else row for row in y)
         return unpacked if nested else y
     try:
-        labels = list(np.asarray(decoded(y), dtype=object).reshape(-1))
+        labels = list(np.asarray(decoded(y), object).reshape(-1))
     except Exception:  # a library fails at a whole column where it cannot read one label
         labels = cells(y) if hasattr(y, "to_list") or hasattr(y, "to_pylist") else []
     return labels if len(labels) == n else []

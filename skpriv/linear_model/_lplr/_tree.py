@@ -451,7 +451,7 @@ class CodebookLevelQuery(LevelQuery):
     def units(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slot of each row's bin, and its unit vector."""
         phi, target = self.maps.records(X, y)
-        slots = np.zeros(len(phi), dtype=np.intp)
+        slots = np.zeros(len(phi), np.intp)
         vectors = np.zeros((len(phi), self.shape[1]))
         above = np.triu_indices(self.joint_length, 1)
         for slot, node, rows in self.located(phi):

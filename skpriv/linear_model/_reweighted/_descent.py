@@ -108,7 +108,7 @@ class LinkGradientQuery(Query):
     @property
     def _mean_bounds(self) -> np.ndarray:
         norm = norm_of(self.theta)
-        bounds = np.asarray(self.link.mean(np.array([-norm, norm])), dtype=float)
+        bounds = np.asarray(self.link.mean(np.array([-norm, norm])), float)
         return np.where(np.isfinite(bounds), bounds, 0.0).clip(-self.largest, self.largest)
 
     def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:

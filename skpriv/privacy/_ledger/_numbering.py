@@ -225,7 +225,7 @@ class Numbering:
         self.check()
         if self._place.path is None or not len(fresh):
             return fresh
-        answers = np.array(fresh, dtype=float)
+        answers = np.array(fresh, float)
         with self._held() as connection:
             for number, answer in enumerate(answers, first):
                 (given,) = self._first(connection, number, answer.tobytes())

@@ -333,7 +333,7 @@ def hadamard_entries(rows: Any, columns: Any) -> "Array":
 
 def walsh_hadamard(values: np.ndarray) -> np.ndarray:
     """Product of Sylvester's matrix with an array of 2^k rows, in k steps."""
-    result = np.array(values, dtype=float)
+    result = np.array(values, float)
     step = 1
     while step < len(result):
         pairs = result.reshape(-1, 2, step, *result.shape[1:])

@@ -63,7 +63,7 @@ def discrete_gaussian(
     """
     if not 1 <= variance <= LARGEST_VARIANCE:
         raise PrivacyError(f"variance={variance} must be from 1 to 2^90 steps squared.")
-    found = np.empty(len(centers), dtype=np.int64)
+    found = np.empty(len(centers), np.int64)
     missing = np.arange(len(centers))
     for _ in range(PROPOSAL_ROUNDS):
         # Rejected proposals are drawn again, in their places
@@ -112,7 +112,7 @@ def _buckets(variance: int) -> tuple[np.ndarray, ...]:
     bucket; the unit is 2^40 times the width, in widths of the first one.
     """
     width = 1 << ((12 * (isqrt(variance) + 1) - 1) // BUCKETS).bit_length()
-    widths = np.append(np.ones(BUCKETS, dtype=np.uint64), [BUCKETS, 2 * BUCKETS]).astype(np.uint64)
+    widths = np.append(np.ones(BUCKETS, np.uint64), [BUCKETS, 2 * BUCKETS]).astype(np.uint64)
     tops = 2.0**CHANCE_BITS * widths
     widths *= np.uint64(width)
     ends = widths.cumsum()
@@ -156,7 +156,7 @@ def _exactly(word: int, height: Any, distance: Any, variance: int, entropy: Any)
 
 def random_words(n: int, entropy: Callable[[int], bytes]) -> np.ndarray:
     """Uniform 64-bit words."""
-    return np.frombuffer(entropy(8 * n), dtype="<u8")
+    return np.frombuffer(entropy(8 * n), "<u8")
 
 
 SMALLEST_EXPONENT = float_info.min_exp - float_info.mant_dig  # the exponent of the smallest double
@@ -185,7 +185,7 @@ def gaussian_on_grid(values: Any, scale: float) -> np.ndarray:
     """
     step, variance = grid(scale)
     with unwarned():
-        flat = np.asarray(values, dtype=float).ravel()
+        flat = np.asarray(values, float).ravel()
         steps = flat / step  # exact, because the step is a power of two
         nearest = np.rint(steps)
         points = nearest * step
@@ -210,7 +210,7 @@ def grid(scale: float) -> tuple[float, int]:
 def rounded(values: np.ndarray, step: float) -> np.ndarray:
     """Nearest points of the grid, as 64-bit integers; what is no number is 0."""
     with unwarned():
-        scaled = np.rint(np.asarray(values, dtype=float).ravel() / step)
+        scaled = np.rint(np.asarray(values, float).ravel() / step)
     inside = np.abs(scaled) < 2.0**62
     return np.where(inside, scaled, 0.0).astype(np.int64)
 
@@ -231,12 +231,12 @@ def additive_shares(
     -------
     ndarray of shape (shares, size), of unsigned 64-bit integers
     """
-    values = np.asarray(values, dtype=np.int64).view(np.uint64)
+    values = np.asarray(values, np.int64).view(np.uint64)
     mixed = random_words((shares - 1) * len(values), entropy).reshape(shares - 1, len(values))
     return np.vstack([mixed, values - mixed.sum(axis=0, dtype=np.uint64)])
 
 
 def summed_shares(parts: np.ndarray) -> np.ndarray:
     """Sum of shares modulo 2^64, as signed integers."""
-    total: np.ndarray = np.asarray(parts, dtype=np.uint64).sum(axis=0, dtype=np.uint64)
+    total: np.ndarray = np.asarray(parts, np.uint64).sum(axis=0, dtype=np.uint64)
     return total.view(np.int64)

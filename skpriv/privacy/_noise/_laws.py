@@ -243,7 +243,7 @@ class GumbelNoise:
     def top(self, scores: np.ndarray, k: int, rng: Any) -> "Array":
         """Indices of the k largest noisy scores, the largest first; ``rng`` None is secure."""
         if self.scale and rng is None:
-            return np.array(opendp_top(self.scale, k)(scores.tolist()), dtype=np.intp)
+            return np.array(opendp_top(self.scale, k)(scores.tolist()), np.intp)
         if self.scale:
             scores = scores + rng.gumbel(scale=self.scale, size=scores.shape)
         best = np.argpartition(-scores, k - 1)[:k]
@@ -347,7 +347,7 @@ class NoiseSource:
     @draws
     def add(self, value: Any, noise: Noise) -> "Array":
         """Value plus a draw of the noise."""
-        value = np.asarray(value, dtype=float)
+        value = np.asarray(value, float)
         return noise.added(value, self.rng) if noise.scale else value
 
     @draws

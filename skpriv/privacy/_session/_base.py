@@ -475,7 +475,7 @@ class Session(ABC):
         ]
         if len(found) < 2:
             return found[0] if found else (0.0, Cost())
-        shares, costs = zip(*found, strict=True)
+        shares, costs = zip(*found)
         return max(shares), Cost.maximum(costs)
 
     def _slot(self, query: "Question", share: float, subset: Piece | None = None) -> Slot:
