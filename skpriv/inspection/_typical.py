@@ -174,8 +174,8 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
 
     For a linear regressor the effects are the coefficients. A truth value and a column of 0 and 1
     have the derivative, as numbers have: make the column :class:`~skpriv.preprocessing.Categorical`
-    for the difference between its two values. Each term of a formula moves by itself, so that a
-    level that is part of a product has the effect of its own term alone.
+    for the difference between its two values. Each term moves by itself: a square of a column and
+    a product with it, by a formula or as columns, have rows of their own.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
     law = found.law.mapped(np.where(np.isnan(gradient), before + 2.0 * after, gradient))
     against = ", and of a level against its reference level," if found.lists else ""
     at = f"{words}, where it is {short_number(means(at_row[None])[1, 0, 0], 3)}"
-    what = f"change of the {last.mean_name} per unit{against} at {at}"
+    what = f"change of the {last.mean_name} per unit of each term alone{against} at {at}"
     shift = law.shift + values - law.estimate
     law = CoefficientLaw(law.source, law.matrix, shift, law.n, estimand=what)
     return replace(found, names=names, law=law, statistics=None)

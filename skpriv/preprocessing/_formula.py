@@ -452,7 +452,8 @@ def _value(tree: Any, columns: dict[str, _Bounded]) -> Any:
             return OPERATORS[type(tree.op)](*sides)
     raise ValueError(
         f"{ast.unparse(tree)} is not understood: a term may have C(column), and +, -, *, /, ** "
-        f"with a number, abs, {', '.join(INCREASING)} of columns with numbers."
+        f"with a number, abs, {', '.join(INCREASING)} of columns with numbers. AdditiveRegressor "
+        "fits curves."
     )
 
 

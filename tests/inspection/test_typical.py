@@ -79,6 +79,7 @@ def test_effects_of_a_line_are_its_coefficients():
     np.testing.assert_allclose(found.estimate, own.estimate[:2])
     np.testing.assert_allclose(found.std_error, own.std_error[:2])
     assert found.confidence_level == 0.95 and "intercept" not in found.names
+    assert "of each term alone" in found.estimand
 
 
 def test_typical_predictions_are_those_of_the_model():

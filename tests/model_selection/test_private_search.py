@@ -245,7 +245,7 @@ def test_what_is_wrong_in_public_is_refused_before_the_charge(settings, grid, sa
 def test_classes_are_named_where_targets_must_be_numbers():
     model = LogisticRegression(classes=(0, 1), data_norm=1.0)
     X, y = line_data(200)
-    with uncharged("not for classes", PrivacyError):
+    with uncharged("classifier has none", PrivacyError):
         search(model, {"estimand": ["fitted"]}).fit(X, y > 0.0)
 
 
