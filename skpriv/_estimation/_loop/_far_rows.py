@@ -65,7 +65,7 @@ class FarRows(NamedTuple):
     scale: float
     farther: float = 0.5  # that of the files of earlier versions
 
-    def missing(self, slope: np.ndarray, rare: Any = ()) -> tuple[np.ndarray, np.ndarray, float]:
+    def missing(self, slope: np.ndarray, rare: Any = ()) -> tuple[np.ndarray, np.ndarray]:
         """The part that the slope of steps lacks in directions of far rows, and the noise there.
 
         Steps give a row beyond the length 1 a weight, so that their slope is smaller than the Gram
@@ -81,9 +81,9 @@ class FarRows(NamedTuple):
 
         Returns
         -------
-        (missing, directions, noise)
-            What is missing, positive semi-definite, shape (p, p), its k orthonormal directions,
-            shape (p, k), and the standard deviation of its noise there (GOE).
+        (missing, directions)
+            What is missing, positive semi-definite, shape (p, p), and its k orthonormal directions,
+            shape (p, k).
         """
         _, across = split(rare, len(slope))
         gram = across.T @ self.gram @ across
@@ -97,7 +97,7 @@ class FarRows(NamedTuple):
         vectors, _ = split(np.hstack([found, single]).T, len(gram))
         missing = psd_part(vectors.T @ gram @ vectors)
         vectors = across @ vectors
-        return vectors @ missing @ vectors.T, vectors, self.scale
+        return vectors @ missing @ vectors.T, vectors
 
     def shorter(self, slope: np.ndarray, least: float, length: float) -> list[np.ndarray]:
         """Matrices to coordinates in which far rows are shorter; none where there are no far rows.
@@ -114,7 +114,7 @@ class FarRows(NamedTuple):
         length : float
             Root mean square length of a whitened row.
         """
-        missing, found, _ = self.missing(slope)
+        missing, found = self.missing(slope)
         root = psd_part(slope, least, -0.5) / length
         squares, vectors = np.linalg.eigh(root @ missing @ root)
         squares = np.maximum(squares, 0.0)

@@ -32,7 +32,7 @@ from ._law import (
     LoopSource,
     inversion_excess,
 )
-from ._rules import RESOLVED
+from ._rules import RESOLVED, WIDEST_CLIP
 
 if TYPE_CHECKING:
     from ._evidence import KnownLength, KnownMean
@@ -405,10 +405,8 @@ class LoopFit(Released):
         ScoreEquation
         """
         used, shares = self.recent_equations()
-        sloped = used
-        if self.link.linear:
-            sloped = [eq for eq in self.equations if eq.slope is not None and self._of_all(eq)]
-        slope, scale = mean_slope(sloped)
+        released = self.equations if self.link.linear else used
+        slope, scale = mean_slope([e for e in released if e.slope is not None and self._of_all(e)])
         line = self.line
         if kind == LEAST_SQUARES and line is not None and line.own is None:
             equation: ScoreEquation = replace(
@@ -418,10 +416,15 @@ class LoopFit(Released):
                 return equation
             # The slope lacks a part of the rows that steps weigh down
             cells = self._known_cells
-            rare = cells.directions[cells.long > 1.0]
-            missing, *noise = line.far.missing(slope, rare)
-            far = (*noise, line.far.farther * missing)
-            equation = replace(equation, slope=slope + missing, far=far)
+            # Steps cut the residuals of longer rows at more deviations
+            least = max(1.0, WIDEST_CLIP * sqrt(self.variance) / self.last.limit)
+            rare = cells.directions[cells.long > least]
+            missing, directions = line.far.missing(slope, rare)
+            equation = replace(
+                equation,
+                slope=slope + missing,
+                far=(directions, line.far.scale, line.far.farther * missing),
+            )
             return self._of_steps(equation, rare, np.eye(len(slope)))
         squared = [eq for eq in used if eq.residual_gram is not None] or [self.last]
         precision = np.array([(eq.residual_scale or 1.0) ** -2.0 for eq in squared])
@@ -657,8 +660,7 @@ class LoopFit(Released):
         and the estimate is then too close by as much. So d is longer by one such deviation there.
         With few records it is longer, since noise shrinks a strong effect.
         """
-        alone = [pooled], np.ones(1)
-        used, shares = self.recent_equations() if pooled.errors is None else alone
+        used, shares = self.recent_equations() if pooled.errors is None else ([pooled], np.ones(1))
         away = solution - np.array([eq.point for eq in used])
         squares = np.maximum(quadratic_forms(away, pooled.slope), 0.0)
         root = vectors * np.sqrt(np.maximum(values, 0.0))

@@ -292,5 +292,6 @@ class LoopSource(LawSource):
             reasons |= {words: places & ~bounded, f"{words}; {BOUNDED}": places & bounded}
         reasons = {words: places for words, places in reasons.items() if places.any()}
         estimate = self.radius * self.law.value(points) + matrix @ self.origin + shift
-        found = LawSums(estimate, sampling, privacy, resolved | bounded, reasons, bounded)
-        return found.where_resolved()
+        return LawSums(
+            estimate, sampling, privacy, resolved | bounded, reasons, bounded
+        ).where_resolved()

@@ -420,13 +420,13 @@ def likelihood_alone(
     slope, put_back, scale = query.read(session.sum(query, share))
     # Directions in which rows beyond T have more than half of the slope of rows shortened to T
     mostly = put_back / query.mean_excess - 0.5 * (slope - put_back)
-    _, long, _ = FarRows(mostly, scale).missing(slope)
+    _, long = FarRows(mostly, scale).missing(slope)
     turned = own @ of_steps @ own
     turned_scale = scale_of_steps * norm_of(own, 2) ** 2
     both_scales = hypot(scale, turned_scale)
     directions = np.empty((p, 0))
     if turned_scale < scale:  # directions of far rows alone have the noise of what was asked
-        missing, directions, _ = FarRows(slope - turned, both_scales).missing(turned)
+        missing, directions = FarRows(slope - turned, both_scales).missing(turned)
         slope = turned + missing
     # Rows beyond T have about the length l = T sqrt(1 + h), and the slope (1 + 1 / h) of what was
     # put back. A step x moves their linear part by l |x| over the root of mu', and the bend of the

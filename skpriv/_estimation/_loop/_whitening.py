@@ -461,8 +461,7 @@ def learn_whitening(
         W = _next_whitening(looks, rules, to_even, guarded)
         if to_even is None and rules.bends:  # a line loses by it (docs/evidence/glm.md)
             to_even, _ = lapack.dtrtri(W)
-    by_person = of_several_rows(session)
-    return Whitened(maps.row_map, W, maps.target_map, by_person), None, indicators
+    return Whitened(maps.row_map, W, maps.target_map, of_several_rows(session)), None, indicators
 
 
 def _next_whitening(

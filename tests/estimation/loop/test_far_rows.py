@@ -26,10 +26,9 @@ def test_what_is_missing_in_the_directions_of_far_rows_is_found():
     far = np.array([[0.6, 0.8, 0.0, 0.0]])
     slope, noise = 0.05 * np.eye(4), 1e-3
     seen = FarRows(0.03 * far.T @ far + goe(4, noise, rng), noise)
-    missing, directions, deviation = seen.missing(slope)
+    missing, directions = seen.missing(slope)
     np.testing.assert_allclose(missing, 0.03 * far.T @ far, atol=4.0 * noise)
     np.testing.assert_allclose(directions @ directions.T, far.T @ far, atol=0.15)
-    assert deviation == noise
     assert not seen.missing(slope, far)[1].size  # where it is known otherwise
 
 
@@ -170,7 +169,8 @@ def test_the_noise_of_far_rows_is_in_the_law(monkeypatch):
     noise = [goe(len(along), deviation, rng) @ along for _ in range(4000)]
     square = np.mean(np.square(noise), axis=0)
     missing = pooled.slope - released.pooled("fitted").slope
-    monkeypatch.setattr(FarRows, "missing", lambda *_: (missing, directions, 0.0))
+    monkeypatch.setattr(FarRows, "missing", lambda *_: (missing, directions))
+    monkeypatch.setattr(FarRows, "scale", 0.0)
     sure = replace(released).law("least_squares")
     points = directions.T @ pooled.slope  # each is mapped to one far direction
     added = law.variances(points)[1] - sure.variances(points)[1]
@@ -185,3 +185,20 @@ def test_the_noise_of_far_rows_is_in_the_law(monkeypatch):
     known = replace(released, line=released.line._replace(far=far)).law("least_squares")
     added = sure.variances(points)[1] - known.variances(points)[1]
     np.testing.assert_allclose(added, longer**2, rtol=1e-6)
+
+
+def test_steps_tell_of_a_rare_level_only_where_they_cut_none_of_its_residuals():
+    """Along a rare cell the equation of steps is that of the line if they cut at 6 deviations."""
+    rng = np.random.RandomState(0)
+    X = np.column_stack([rng.uniform(size=8000) < 0.01, rng.normal(size=(8000, 2)).clip(-4, 4)])
+    y = X @ [0.5, 0.3, -0.2] + 0.1 * rng.exponential(size=8000)
+    fit = LinearRegression(
+        epsilon=1.0, bounds_X=[(0, 1), (-4, 4), (-4, 4)], bounds_y=(-3, 3),
+        estimand="least_squares", random_state=0,
+    ).fit(X, y)._released  # fmt: skip
+    long, unit = fit.cells.long[0], fit.cells.unit[0]
+    assert long > 1.0
+    for deviations, of_steps in ((5.9, False), (6.1, True)):
+        limited = replace(fit, variance=(long * fit.last.limit / deviations) ** 2)
+        moments = limited.pooled("least_squares").moment, limited.line.equation.moment
+        assert np.isclose(*(moment @ unit for moment in moments)) != of_steps
