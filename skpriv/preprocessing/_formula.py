@@ -50,6 +50,14 @@ BEYOND = 1e12
 WORD_PREFIX = "_column_named_"  # before the name of a column that is a word of Python
 REMEDY = "change the public range in the schema, or the term."
 GRID = 20_000  # public points at which functions of several columns are compared
+# A formula of a few characters may stand for more than any machine can hold. It is refused beyond
+# so many products that formulaic would write out, and numbers of one public table: a term has up
+# to 13 columns, a formula up to 7,000 coefficients. All terms are computed for each set of columns,
+# of which each takes as long as so many numbers a term: minutes, where it is just allowed.
+MOST_PRODUCTS = 20_000
+MOST_NUMBERS = 50_000_000
+COLUMN_OF_BLOCK = 50
+MOST_CELL_POINTS = 100_000  # if cells have more points, so many are drawn of them
 
 
 @stored
@@ -147,7 +155,7 @@ class FormulaEncoder(SchemaEncoder):
         for block, at in blocks.items():
             lower = [where for other, where in blocks.items() if other < block]
             inside = np.concatenate([np.empty(0, int), *lower])
-            F = design.matrix(one | _grid(block, schema))
+            F = design.matrix(one | _grid(block, schema, size))
             self._largest[at] = BEYOND * np.abs(F[:, at]).max(axis=0)
             maps = _orthogonal(F[:, inside], F[:, at], [self.terms_[i] for i in at])
             self._matrix[np.ix_(at, inside)], self._matrix[np.ix_(at, at)], self._shift[at] = maps
@@ -261,12 +269,18 @@ class FormulaEncoder(SchemaEncoder):
     ) -> np.ndarray:
         """The same of the cells of the first of these columns, with products by the others."""
         size = len(self.terms_)
-        n_cells = np.prod([len(self._states(name)) for name in names[:n_coded]])
+        n_cells = prod(len(self._states(name)) for name in names[:n_coded])
         count = int((GRID / n_cells) ** (1.0 / max(len(names) - n_coded, 1)))
         states = [self._states(name, min(max(count, 3), 9)) for name in names]
-        grid = np.meshgrid(*(np.arange(len(one)) for one in states), indexing="ij")
-        places = [axis.ravel() for axis in grid]
-        length = grid[0].size
+        sizes = [len(one) for one in states]
+        length = prod(sizes)
+        places: Any
+        if length <= MOST_CELL_POINTS:
+            places = np.unravel_index(np.arange(length), sizes)
+        else:  # points that are drawn from the grid tell the same functions
+            length = MOST_CELL_POINTS
+            rng = np.random.RandomState(0)
+            places = [rng.randint(one, size=length) for one in sizes]
         read = {
             name: (np.full(length, value[0]), np.zeros(length, bool))
             for name, value in self._references.items()
@@ -277,7 +291,7 @@ class FormulaEncoder(SchemaEncoder):
         own.append([size + i for i, name in enumerate(self._missing) if name in names])
         columns = np.concatenate(own).astype(int)
         rows = self._rows(read)[:, columns] / self._norm
-        cells = np.ravel_multi_index(places[:n_coded], grid[0].shape[:n_coded])
+        cells = np.ravel_multi_index(places[:n_coded], sizes[:n_coded])
         functions = vanishing(np.column_stack([rows, np.ones(length)]), cells)
         return placed(functions, columns, size + len(self._missing))
 
@@ -321,6 +335,14 @@ class _Design:
         sizes = dict.fromkeys(self.factors, 1.0)
         for text, values in self._values(cells).items():
             sizes[text] = max(values.high, -values.low)
+        levels = {
+            text: len(self.schema[name]._level_names)
+            for text, name in self.factors.items()
+            if isinstance(name, str)
+        }
+        size = sum(prod(levels.get(text, 1) for text in texts) for texts in self.products)
+        work = size * max(size, COLUMN_OF_BLOCK * len(set(self.columns)))
+        _check_size(work, MOST_NUMBERS, f"its {size:,} columns")
         for texts in self.products:
             parts = [sizes[text] for text in texts]
             if prod(min(part, 1.0) for part in parts) < SMALLEST_PRODUCT:
@@ -462,6 +484,7 @@ def _design_of(formula: str, schema: "Schema") -> _Design:
     try:
         from formulaic import Formula
         from formulaic.errors import FormulaicError
+        from formulaic.parser import DefaultFormulaParser
         from formulaic.parser.types import Factor, Term
     except ImportError:
         raise ImportError(
@@ -469,7 +492,9 @@ def _design_of(formula: str, schema: "Schema") -> _Design:
         ) from None
     in_backticks = re.sub(r"\bQ\(\s*(['\"])(.+?)\1\s*\)", r"`\2`", formula)
     try:
-        parsed = Formula(_without_keywords(in_backticks, schema))
+        readable = _without_keywords(in_backticks, schema)
+        _check_products(DefaultFormulaParser().get_ast(readable))
+        parsed = Formula(readable)
     except (FormulaicError, RecursionError, SyntaxError, KeyError):
         raise ValueError(
             f"formula={formula!r} cannot be read: write it as 'target ~ a + b + a:b', with names "
@@ -563,13 +588,57 @@ def _factor(factor: Any, schema: "Schema") -> tuple[Any, ...]:
     return tree, {node.id for node in names}
 
 
-def _grid(block: frozenset[str], schema: "Schema") -> dict[str, np.ndarray]:
-    """About so many public points of a block's columns, at equal steps over their ranges."""
+def _check_size(count: float, largest: int, of: str) -> None:
+    """Refuse a formula that stands for too much."""
+    if count > largest:
+        raise ValueError(
+            f"formula is too large, for {of}: leave out interactions, or take columns with fewer "
+            "levels."
+        )
+
+
+def _check_products(parsed: Any) -> None:
+    """Refuse a formula that has too many products of columns, before formulaic writes them out.
+
+    Parameters
+    ----------
+    parsed : ASTNode, Token or None
+        The formula as formulaic reads it. Equal products count each.
+    """
+    from formulaic.parser.types import ASTNode
+
+    nodes = [parsed]
+    for node in nodes:
+        nodes += node.args if isinstance(node, ASTNode) else ()
+    found: dict[int, int] = {}  # of each node; a number may be an exponent, and counts as itself
+    for node in reversed(nodes):
+        if isinstance(node, ASTNode) and node.args:
+            counts = [found[id(part)] for part in node.args]
+            count = sum(counts)
+            if node.operator.symbol in ("**", "^"):
+                count = max(counts[0] ** min(counts[1], 64), counts[1])
+            elif node.operator.symbol in ("*", ":", "/", "in"):
+                count += prod(counts)
+            _check_size(count, MOST_PRODUCTS, "its products of columns")
+        else:
+            text = str(node).lstrip("0")[:9]
+            count = int(text) if text.isdecimal() else 1
+        found[id(node)] = count
+
+
+def _grid(block: frozenset[str], schema: "Schema", size: int) -> dict[str, np.ndarray]:
+    """About so many public points of a block's columns, at equal steps over their ranges.
+
+    The size is the number of columns of all terms, which are computed at each of them.
+    """
     names = sorted(block)
     wide = [name for name in names if schema[name].kind in ("numeric", "date")]
     others = np.prod([len(schema[name]._public_values(3)) for name in names if name not in wide])
     count = max(3, int((GRID / others) ** (1.0 / max(len(wide), 1))))
-    axes = np.meshgrid(*(schema[name]._public_values(count) for name in names), indexing="ij")
+    values = [schema[name]._public_values(count) for name in names]
+    numbers = prod(len(one) + 1 for one in values) * (size + len(values))  # with missing cells
+    _check_size(numbers, MOST_NUMBERS, f"the term of {', '.join(names)}")
+    axes = np.meshgrid(*values, indexing="ij")
     return {name: axis.ravel() for name, axis in zip(names, axes, strict=True)}
 
 

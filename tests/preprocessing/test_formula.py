@@ -344,3 +344,41 @@ def test_indicators_without_a_block_of_their_own_have_room():
     frame = pd.DataFrame({"x": [np.nan, np.nan], "z": [np.nan, 0.5]})
     both, one = FormulaEncoder("x:z", schema).fit(frame).transform(frame)
     assert sorted(both)[1:] == [max(one)] * 2 and np.linalg.norm(both) <= 1.0
+
+
+# Few characters that stand for more than any machine holds: numbers, products of few names, sets of
+# many columns, and lists of many levels.
+MANY = {f"x{i}": Numeric(0, 1) for i in range(50)}
+LISTS = {name: Categorical([str(i) for i in range(100)]) for name in "abc"}
+TOO_LARGE = [
+    "(x0 + x1)**50", "x0**999999999", "((x0 + x1)^5)^5", "(x0 + x1)**" + "9" * 5000,
+    "(x0 + x1)**(x2 + 50)", "*".join(MANY), "/".join(["(x0 + x1)"] * 40), " + ".join(MANY) + " ~ .",
+    ":".join(["(x0 + x1)"] * 40), " %in% ".join(["(x0 + x1)"] * 40), ":".join([*MANY][:14]),
+    "C(a):C(b)", "C(a) * C(b) * C(c)", f"({' + '.join(MANY)})**2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("formula", TOO_LARGE, ids=lambda formula: formula[:20])
+def test_what_stands_for_too_much_is_refused_before_it_is_written_out(formula):
+    """None of them ended; some ended a process by all of its memory."""
+    frame = pd.DataFrame({name: [] for name in MANY | LISTS})
+    with pytest.raises(ValueError, match="is too large, for|cannot be read"):
+        FormulaEncoder(formula, MANY | LISTS).fit(frame)
+
+
+def test_points_that_are_drawn_tell_the_cells_that_all_points_tell(monkeypatch):
+    """A list beside twelve columns had more points than a machine holds, once it was fitted."""
+    schema = {f"x{i}": Numeric(0, 1, missing="indicator", typical=0) for i in range(12)}
+    schema["g"] = Categorical(["n", "s", "w"], other=False)
+    frame = pd.DataFrame({name: [] for name in schema})
+    few = FormulaEncoder("C(g) * (x0 + x1 + x2) + I(x0**2) + x1:x2", schema).fit(frame)
+    found = few.coefficient_map().cells
+    monkeypatch.setattr(_formula, "MOST_CELL_POINTS", 150)
+    drawn = few.coefficient_map().cells
+    assert len(found) == len(drawn) == np.linalg.matrix_rank(drawn)
+    together = np.vstack([found, drawn])
+    assert np.linalg.matrix_rank(together, tol=1e-9 * np.linalg.norm(together, 2)) == len(found)
+    monkeypatch.undo()
+    many = FormulaEncoder(f"C(g) * ({' + '.join([*schema][:12])})", schema).fit(frame)
+    # A missing cell of each column, and each level with and without each slope
+    assert len(many.coefficient_map().cells) == 12 + 3 * 13
