@@ -400,7 +400,7 @@ def likelihood_alone(
     def own_slope(own: np.ndarray, share: float) -> OwnSlopeQuery:
         query = _turned(OwnSlopeQuery(*fields, 1.0, link), own)
         ends = np.sqrt(length_classes(_longest(query.whitened) ** 2, p))
-        return _shortened(session, query, ends, (counts, share), subset, 2.0)[0]
+        return _shortened(session, query, ends, (counts, share), None, 2.0)[0]
 
     of_steps, scale_of_steps = noisy_slope
     p = len(of_steps)
@@ -408,7 +408,6 @@ def likelihood_alone(
     share = OWN_SLOPE * rules.line
     counts = LEARNT * share
     share -= counts
-    subset = session.piece(rules.subset)
     query = own_slope(own, share)
     if query.longest > 1.1 * EVEN_ROWS * sqrt(p):  # 8 is the end of a class
         directions, rows = query.whitened.longest_along

@@ -619,6 +619,16 @@ def test_a_declared_likelihood_has_a_slope_of_its_own():
     np.testing.assert_allclose(own @ moment, line.equation.moment, rtol=1e-3, atol=1e-3)
 
 
+def test_lengths_of_a_declared_likelihood_are_counted_of_all_records(monkeypatch):
+    """Those for its slope, too, of which counts of a part would hide as large a part."""
+    subsets = []
+    ask = _Curve.sum
+    monkeypatch.setattr(_Curve, "sum", lambda *all: subsets.append(all[3:]) or ask(*all))
+    monkeypatch.setattr(_Curve, "piece", lambda session, part: part)
+    _of_curve(0.01, _line.likelihood_alone)
+    assert len(subsets) >= 4 and set(subsets) <= {(), (None,)}
+
+
 def test_where_the_slope_that_is_asked_has_more_noise_that_of_the_steps_stays():
     """What weights take is put back in directions that are told, with the noise of what is asked.
 
