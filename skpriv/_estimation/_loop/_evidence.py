@@ -421,8 +421,15 @@ def known_length(
     beyond = deviation**2 - (b @ pool.slope @ b)
     limit = min(IDENTITY.farthest, clip * sqrt(max(pool.variance, beyond)))
     unit = FAR_FIT * sqrt(square / level)
-    fields = maps.row_map, maps.target_map, location, whitened.W.T @ b, limit
-    query = StretchQuery(*fields, middle=middle, unit=unit)
+    query = StretchQuery(
+        maps.row_map,
+        maps.target_map,
+        location,
+        whitened.W.T @ b,
+        limit,
+        middle=middle,
+        unit=unit,
+    )
     answer = session.sum(query, rules.stretch)
     product, spread, noise = query.read(answer)
     spread_noise = noise / STRETCH_WEIGHT

@@ -15,7 +15,7 @@ from ...records import in_threads
 from .._moments import PRIOR_VARIANCES, SAMPLING
 from .._persons import of_several_rows
 from ._rows import SQUARES, MarginsQuery, Whitened, WhiteningQuery
-from ._rules import MARGINS_NOISE, ROUNDS, STRETCHED, Rules, normal_clip
+from ._rules import MARGINS_NOISE, RESOLVED, ROUNDS, STRETCHED, Rules, normal_clip
 
 if TYPE_CHECKING:
     from ...privacy import Piece, Session, SessionPart
@@ -475,20 +475,26 @@ def _next_whitening(
     one. So where the length of a line is asked, the Gram matrix of the rows, as the last look has
     it, is raised to that of looks before, where it has more mass than the operator norm of their
     noise: the others are narrow directions, of which later looks know more.
+
+    The ridge is half of the operator norm of the noise, and all of it where a link bends and the
+    Gram matrix is resolved. Directions of noise that are stretched further have rows longer than 1,
+    whose weights move the curve away from that of maximum likelihood (docs/evidence/glm.md).
     """
     W, gram, scale = looks[-1]
     p = len(W)
     if to_even is not None:
         gram = with_least_mass(gram, W @ to_even, guarded)
     values, vectors, weight = denoised_gram(gram, scale)
-    ridge = weight * scale * sqrt(0.5 * p)  # half of the operator norm of such noise
+    norm = sqrt(2.0 * p)  # operator norm of noise with the scale 1
+    resolution = rules.bends * rules.effective_records / p**1.5  # 0 of a line
+    ridge = weight * scale * norm * min(max(0.5, resolution / RESOLVED), 1.0)
     values = np.maximum(values + ridge, max(weight * scale, 1e-14 * values.max()))
     root = vectors * values**-0.25  # of a matrix and itself BLAS computes one half
     W = root @ root.T @ W
     for before, seen, noise in looks[:-1] if rules.stretch else ():
         turn = before @ np.linalg.inv(W)
         mass = turn @ turn.T
-        part = np.linalg.solve(mass + noise * sqrt(2.0 * p) * np.eye(p), mass)
+        part = np.linalg.solve(mass + noise * norm * np.eye(p), mass)
         mass += psd_part(part @ (seen - mass) @ part)
         W = psd_part(mass, 1e-15, -0.5) @ before
     # The sum is the number of directions that exceed the noise.

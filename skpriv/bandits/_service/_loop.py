@@ -258,10 +258,10 @@ class Loop:
         names = [event_name(name) for name in event_ids]
         counts = len(names), shape[0], len(users)
         if len({*counts, 0}) != 2:
-            words = (
-                "{} events have contexts of {} rounds and {} users: pass one of each for an event."
+            raise ValueError(
+                "{} events have contexts of {} rounds and {} users: pass one of each for an "
+                "event.".format(*counts)
             )
-            raise ValueError(words.format(*counts))
         if len(set(names)) < len(names):
             raise ValueError("an event must not come twice in one call.")
         if self.policy._max_visits is not None and None in map(name_of, users):
@@ -517,9 +517,11 @@ class Loop:
         for at, row, action, place in zip(new, rows, actions.tolist(), np.hstack(chosen)):
             name, question, user = events[at]
             hashed = visits and visits.hashed(user)
-            given = now, player, name, place.tobytes(), question, action, row.tobytes(), hashed
-            self._newest = held.add(*given)
-            yield at, given[3]
+            place_bytes = place.tobytes()
+            self._newest = held.add(
+                now, player, name, place_bytes, question, action, row.tobytes(), hashed
+            )
+            yield at, place_bytes
 
     def _rewarded(self, held: "Transaction", name: str, reward: float | None) -> str:
         _, cutoff, first, _, _, learned, before, ranked, number = held.find(name)

@@ -113,7 +113,7 @@ def test_a_feature_with_far_rows_is_stretched_no_further_than_a_look_before_allo
 
     def stretched(share, *grams):
         looks = [(np.eye(3), gram / 40.0, 0.001) for gram in grams]
-        rules = SimpleNamespace(stretch=share, length=1.0)
+        rules = SimpleNamespace(stretch=share, length=1.0, bends=False, effective_records=1e3)
         return np.diag(_next_whitening(looks, rules, None, 1.0)) ** 2
 
     alone, both = stretched(0.05, last), stretched(0.05, before + noise, last)
@@ -130,12 +130,30 @@ def test_noise_of_looks_before_hardly_shortens_rows(global_random_seed):
         normal = rng.normal(size=(p, p))
         gram = W @ W.T * 0.0065 + scale * np.triu(normal) + scale * np.triu(normal, 1).T
         looks.append((W, gram, scale))
-    rules = SimpleNamespace(stretch=0.05, length=0.37)
+    rules = SimpleNamespace(stretch=0.05, length=0.37, bends=False, effective_records=1e3)
     alone, both = (
         np.linalg.svd(_next_whitening(kept, rules, None, 1.0), compute_uv=False) ** 2
         for kept in (looks[-1:], looks)
     )
     assert alone.mean() > both.mean() > 0.86 * alone.mean()
+
+
+@pytest.mark.parametrize(
+    ("bends", "resolution", "part"),
+    [(False, 1e3, 0.5), (True, 4.0, 0.5), (True, 12.0, 0.75), (True, 16.0, 1.0), (True, 1e3, 1.0)],
+)
+def test_curves_stretch_directions_of_noise_by_its_whole_norm_where_rows_are_resolved(
+    bends, resolution, part
+):
+    """Rows along them would weigh less, and move the curve; lines have half of that norm."""
+    gram, scale = np.diag([0.2, 0.1, 0.001]), 0.01
+    rules = SimpleNamespace(
+        stretch=0.0, length=1.0, bends=bends, effective_records=resolution * 3**1.5
+    )
+    W = _next_whitening([(np.eye(3), gram, scale)], rules, np.eye(3), 0.0)
+    values, _, weight = denoised_gram(gram, scale)
+    values += part * weight * scale * np.sqrt(6.0)
+    np.testing.assert_allclose(np.diag(W)[::-1] ** 2 * values, np.diag(W)[0] ** 2 * values[2])
 
 
 def test_far_rows_on_a_bent_relation_are_fitted():
