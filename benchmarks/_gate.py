@@ -166,9 +166,19 @@ def _inference(numbers):
 
 def _line_intervals(numbers):
     for key, found in numbers.items():
-        method, runs = " ".join(key.split()[-2:]), _of_fits(found, {"covered": 0, "width": 2})
+        method = " ".join(key.split()[-2:])
+        runs = _of_fits(found, {"covered": 0, "width": 2, "error": 4})
         yield f"{key}, covered", _cell(method, "covered at .95", runs["covered"])
-        yield f"{key}, width", _cell(method, "width", runs["width"])
+        # In deviations of the noise: over the error it grows as predictions become better
+        width = np.multiply(runs["width"], runs["error"]).tolist()
+        yield f"{key}, width", _cell(method, "width", width)
+
+
+def _significance(numbers):
+    for key, found in numbers.items():
+        epsilon = key.rpartition(" ")[2]
+        yield f"{key}, told", _cell(epsilon, "told", found["told"])
+        yield f"{key}, width", _cell(epsilon, "width", found["width"])
 
 
 def _of_fits(found, places):
@@ -331,6 +341,7 @@ CELLS = {
     "glm": _glm,
     "inference": _inference,
     "linear_intervals": _line_intervals,
+    "significance": _significance,
     "estimable": _estimable,
     "wage_equation": _wage_equation,
     "prediction_intervals": _prediction,
