@@ -263,7 +263,10 @@ def test_the_least_squares_line_has_its_own_equation():
 
 
 def rare_cell(moment_scale):
-    """A fit with a line and far rows; a cell has rows of the length 2 along the first axis."""
+    """A fit with a line and far rows; a cell has rows of the length 2 along the first axis.
+
+    Steps cut none of their residuals before 6.3 deviations.
+    """
     equation = ScoreEquation(
         point=np.zeros(2), limit=0.3, moment=np.array([0.01, 0.02]), slope=np.eye(2) / 2.0,
         square=0.01, n=10_000, moment_scale=moment_scale, slope_scale=1e-5,
@@ -274,7 +277,7 @@ def rare_cell(moment_scale):
     )
     line = Line(asked, np.zeros(2), 0.0, FarRows(np.zeros((2, 2)), 1e-3))
     cells = Cells(np.array([[0.5, 0.0]]), np.empty((0, 2)))
-    found = (0.0, np.eye(2), np.zeros(2), 0.01, np.eye(2) / 2.0, (equation,), line, True, 1000)
+    found = (0.0, np.eye(2), np.zeros(2), 0.009, np.eye(2) / 2.0, (equation,), line, True, 1000)
     return LoopFit(*found, cells=cells)
 
 
