@@ -232,8 +232,6 @@ class BentLink(StepLink):
     degrees = 1.0
     run_off = 0.071
     slope_left = 0.7
-    least_effective_records = 150.0
-    mean_effective_records = 45.0
     told_effective_records = 100.0
 
     def newton(
@@ -323,6 +321,7 @@ class Log(BentLink):
         Logarithm of the largest count, so that eta is that of the mean count.
     """
 
+    least_effective_records = 150.0
     mean_effective_records = 60.0
     prior_variance = inf
     steepest: float = BentLink.far_length

@@ -359,8 +359,7 @@ _FREE = {
             "StepLink.low StepLink.high StepLink.farthest StepLink.far_length "
             "StepLink.least_effective_records StepLink.mean_effective_records BentLink.low "
             "BentLink.farthest BentLink.signal BentLink.far_length BentLink.degrees "
-            "BentLink.least_effective_records BentLink.mean_effective_records "
-            "Logit.least_effective_records Log.mean_effective_records"
+            "Logit.least_effective_records Log.least_effective_records Log.mean_effective_records"
         ),
         "_estimation/_loop/_evidence.py": "LEAST_STRETCH",
         "_estimation/_loop/_far_rows.py": "FAR_LENGTH SHORTER",

@@ -197,6 +197,9 @@ class Rules:
         Whether the last step asks what is cut.
     bends : bool
         Whether the link bends, so that errors of a stretched feature are multiplied.
+    lifts : bool
+        Whether coordinates are lifted to the least mass from the second round of whitening on, in
+        place of features: of links whose margins are never asked.
     subset : float
         Part of the records that the whitening asks.
     slopes : bool
@@ -223,6 +226,7 @@ class Rules:
     mean_room: float
     asks_cut: bool
     bends: bool
+    lifts: bool
     subset: float
     slopes: bool
 
@@ -332,6 +336,7 @@ class Rules:
             mean_room=max(1.0, precision**room_power),
             asks_cut=resolution >= CERTIFIED[linear],
             bends=not linear,
+            lifts=not (linear or useful),
             subset=part_needed(n, SUBSET_RESOLUTIONS[0 if ranged else 1] / resolution),
             slopes=few_records or not one_look,
         )
@@ -343,8 +348,14 @@ class Rules:
         """
         whitening = self.whitening / 3.0
         stretch = self.stretch if self.mean else 0.0
-        saved = self.location + self.spread + self.margins + self.whitening - whitening
-        saved += self.stretch - stretch
+        saved = (
+            self.location
+            + self.spread
+            + self.margins
+            + self.whitening
+            - whitening
+            + (self.stretch - stretch)
+        )
         steps = tuple((1.0 + saved / sum(self.steps)) * step for step in self.steps)
         return replace(
             self, mean_only=False, location=0.0, spread=0.0, margins=0.0, whitening=whitening,

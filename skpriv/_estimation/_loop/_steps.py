@@ -194,13 +194,14 @@ def step_query(
         return link.score_query(of_persons, whitened, maps.target_map, location, pool.b)
     # Deviations are in half-ranges of the target
     clip = link.limit or min(rules.clip * sqrt(pool.variance), link.farthest)
-    size = len(pool.b)
-    if link.limit and rules.effective_records < link.least_told(size):
-        clip *= FEW_LIMIT
-    elif link.limit:
-        away = max(1.0, rules.mean_room / NARROW_ROOM) * norm_of(pool.b) / sqrt(size)
-        clip = float(link.mean(abs(location) + away))
-        link = replace(link, limit=clip)
+    if link.limit:
+        size = len(pool.b)
+        if rules.effective_records < link.least_told(size):
+            clip *= FEW_LIMIT
+        else:
+            away = max(1.0, rules.mean_room / NARROW_ROOM) * norm_of(pool.b) / sqrt(size)
+            clip = float(link.mean(abs(location) + away))
+            link = replace(link, limit=clip)
     most_excess = largest_excess(whitened, location, pool.b, clip) if link.linear else None
     if most_excess and not (rules.asks_cut and last):
         most_excess = None  # certified intervals alone need it

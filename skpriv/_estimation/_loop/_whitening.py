@@ -459,7 +459,7 @@ def learn_whitening(
             return whitened, (gram, scale), indicators
         looks.append((W, gram, scale))
         W = _next_whitening(looks, rules, to_even, guarded)
-        if to_even is None and rules.bends:  # a line loses by it (docs/evidence/glm.md)
+        if to_even is None and rules.lifts:  # a line loses by it (docs/evidence/glm.md)
             to_even, _ = lapack.dtrtri(W)
     return Whitened(maps.row_map, W, maps.target_map, of_several_rows(session)), None, indicators
 

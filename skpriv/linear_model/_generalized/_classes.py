@@ -43,7 +43,7 @@ class Softmax(Logit):
     """
 
     high = inf  # r is the code of a class
-    least_effective_records = 45.0  # as the mean
+    least_effective_records = 45.0
     slope_weight = 2.0 / 3.0  # free up to .68, see `ClassScoreQuery`
     steepest: float = 0.5 * Logit.far_length
     n_classes: int = 3

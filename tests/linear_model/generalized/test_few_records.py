@@ -87,7 +87,7 @@ def test_standard_errors_begin_at_a_hundred_effective_records():
 @pytest.mark.parametrize("link", [Logit(), Log()])
 def test_where_slopes_begin(link):
     begins = link.mean_effective_records
-    assert not fitted(140, 0).coef_.any()
+    assert not fitted(110, 0).coef_.any()
     assert Rules.of(200, 5, begins - 1.0, link=link).mean_only
     rules = Rules.of(200, 5, begins + 1.0, link=link)
     assert rules.few_records and not rules.mean_only and not rules.whitening and not rules.line
@@ -148,6 +148,19 @@ def test_two_classes_are_whitened_from_55_effective_records_on(ranged):
     assert not enough.few_records and enough.whitening > 0.0
 
 
+@pytest.mark.parametrize(
+    ("link", "boxed", "lifted"),
+    [(Logit(), True, False), (Logit(), False, True), (Log(), True, True), (Softmax(), True, True)],
+)
+def test_coordinates_of_two_classes_are_not_lifted_before_margins_are_asked(link, boxed, lifted):
+    """Narrow directions were: 30 columns with 300 rows lost two thirds of the gain in log loss.
+
+    Rows that are known by their norm alone have no margins, however many they are.
+    """
+    assert Rules.of(500, 9, 90.0, link=link, boxed=boxed).lifts is lifted
+    assert not Rules.of(500, 9, 90.0, boxed=boxed).lifts
+
+
 def test_slopes_of_features_that_use_a_tenth_of_their_ranges():
     """The truth has an AUC of .86. Without a whitening these fits have .72, of .79 with a line."""
     found = []
@@ -163,7 +176,7 @@ def test_slopes_of_features_that_use_a_tenth_of_their_ranges():
 
 
 @pytest.mark.parametrize(
-    ("link", "slopes", "whitened"), [(Logit(), 45, 55), (Log(), 60, 150), (Softmax(), 45, 45)]
+    ("link", "slopes", "whitened"), [(Logit(), 30, 55), (Log(), 60, 150), (Softmax(), 30, 45)]
 )
 def test_slopes_and_whitening_begin_where_they_gain(link, slopes, whitened):
     """One effective record less leaves them out, and one more does not."""
