@@ -318,7 +318,7 @@ def first_names(names: Iterable[object]) -> str:
     ----------
     names : iterable
     """
-    texts = [*map(str, names)]
+    texts = list(map(str, names))
     return ", ".join(texts[:10]) + (", ..." if len(texts) > 10 else "")
 
 

@@ -302,7 +302,7 @@ def _sample(
     if not policy:
         rows = (safe_indexing(X, replaced) for X, *_ in data)
         with suppress(AttributeError):  # of a transformer, which does not predict
-            leaves["predicted"] = np.concatenate([*map(model.predict, rows)])
+            leaves["predicted"] = np.concatenate(list(map(model.predict, rows)))
     given_names = parameters_of(model)
     numbers = {} if ratio is None else {"released": np.array([(1 - 2 * label) * ratio])}
     for path, value in leaves.items():

@@ -401,7 +401,7 @@ class Inference(Exported):
             "estimate": aligned(shown, error),
             "std. error": aligned(error, error),
             "z": [f"{value:.2f}" for value in self.statistic],
-            "p-value": [*map(_p_text, self.p_value)],
+            "p-value": list(map(_p_text, self.p_value)),
         }
         ends = self.low, self.high
         if self.law.ratio:

@@ -85,7 +85,7 @@ def _estimates(model: Any) -> Table | str:
     except NoLaw:  # The units of the table are not known: name what the steps before return.
         names, matrix, _ = table_units(last)
     coef = np.column_stack([np.atleast_2d(last.coef_), np.atleast_1d(last.intercept_)]).ravel()
-    return Table(("", "estimate"), [*zip(names, map(short_number, matrix @ coef), strict=True)])
+    return Table(("", "estimate"), list(zip(names, map(short_number, matrix @ coef), strict=True)))
 
 
 def shown_coefficients(model: Any, confidence_level: float) -> list[Any]:

@@ -65,7 +65,7 @@ class TypicalPredictions(Exported):
         level = f"{100.0 * self.confidence_level:g}%"
         numbers = (aligned(values, error) for values in (self.estimate, self.low, self.high))
         header = ("row", self.what, f"{level} low", f"{level} high")
-        return [Table(header, [*zip(self.rows, *numbers, strict=True)])]
+        return [Table(header, list(zip(self.rows, *numbers, strict=True)))]
 
     def _notes(self) -> list[str]:
         return [NOT_ROWS, SHRUNK]

@@ -255,10 +255,15 @@ class Plan(Printed):
             yield ""
             yield Table(
                 ("std. error", *(one.replace("_", " ") for one in errors)),
-                [*zip(self.names, *columns, strict=True)],
+                list(zip(self.names, *columns, strict=True)),
             )
         yield ""
         yield self.assumed
+        if self.unit == "person":
+            yield (
+                "Assumed: each person has the largest number of rows that is used, and these do "
+                "not resemble each other. Rows that do, and fewer, have larger errors."
+            )
         hidden = np.array(self.names)[~self.estimable].tolist()
         absent = [name for name in hidden if name.startswith(self.absent)]
         if absent:

@@ -323,7 +323,9 @@ def decoded(data: Any) -> Any:
     native = nw.to_native(data, pass_through=True)
     kinds = arrow_classes(native)
     if kinds & {"RecordBatch", "Table"}:
-        return type(native).from_arrays([*map(decoded, native.itercolumns())], native.schema.names)
+        return type(native).from_arrays(
+            list(map(decoded, native.itercolumns())), native.schema.names
+        )
     coded = kinds & {"Array", "ChunkedArray"} and "DictionaryType" in arrow_classes(native.type)
     return native.cast(native.type.value_type) if coded else data
 

@@ -343,6 +343,8 @@ def test_a_plan_takes_what_is_expected_of_the_target(argv, capsys):
         (line,) = (line for line in text.splitlines() if line.startswith("smoker=True "))
         errors.append(float(line.split()[1]))
     assert 2.0 < errors[1] / errors[0] < 6.0
+    assert main([*given[:7], "--n", "2000", "--epsilon", "4", "--max-rows", "2"]) == 0
+    assert "each person has" in capsys.readouterr().out
 
 
 def full(*_, **__):

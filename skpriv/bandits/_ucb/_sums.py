@@ -519,9 +519,9 @@ class Windows:
         narrow would make the errors of two windows look smaller than they are. An eigenvalue of the
         Gram matrix is known to a factor of two where it is twice its noise.
         """
-        windows = [*map(self._slopes, windows)]
+        windows = list(map(self._slopes, windows))
         if self._persons:
-            windows = [*map(without_blanks, windows)]
+            windows = list(map(without_blanks, windows))
         many: Any = replace(
             windows[0],
             target=np.concatenate([each.target for each in windows]),

@@ -320,7 +320,7 @@ class BudgetAccountant(Printed):
             return [repr(self)]
         if not charges:
             return [f"No charges yet. {status}"]
-        parts = [Table(COLUMNS, [*map(self._cells, charges)], left=len(COLUMNS)), status]
+        parts = [Table(COLUMNS, list(map(self._cells, charges)), left=len(COLUMNS)), status]
         sums = "Costs compose to less than their sum, so spent and left can exceed the total."
         return [*parts, sums] if self.currency == "gdp" and isfinite(self.budget.epsilon) else parts
 
