@@ -189,7 +189,7 @@ def row_norms(X: np.ndarray) -> "Array":
 
     Rows with an entry that is not finite get an infinite norm.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
+    with unwarned():
         by_rows = _HAS_VECDOT and X.flags.c_contiguous  # of contiguous columns it is slow
         norms = np.sqrt(np.vecdot(X, X) if by_rows else np.einsum("ij,ij->i", X, X))
     if norms.min(initial=1.0) > TINY and norms.max(initial=1.0) < inf:
@@ -197,7 +197,7 @@ def row_norms(X: np.ndarray) -> "Array":
     wrong = ~(np.isfinite(norms) & (norms > TINY))
     largest = np.abs(X[wrong]).max(axis=1, initial=0.0)
     unit = np.where(largest > 0.0, largest, 1.0)
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+    with unwarned():
         rest = np.sqrt(np.square(X[wrong] / unit[:, None]).sum(axis=1))
         norms[wrong] = np.where(np.isfinite(largest), largest * rest, inf)
     return norms

@@ -117,7 +117,7 @@ def behind(functions: np.ndarray, matrix: np.ndarray) -> "Array":
         Takes coefficients and an intercept behind the step to those in front of it.
     """
     found = np.linalg.lstsq(matrix, functions.T, rcond=None)[0]
-    missed = np.linalg.norm(matrix @ found - functions.T, axis=0)
+    missed = lengths_of((matrix @ found - functions.T).T)
     return found.T[missed <= ROUNDED_LENGTH * lengths_of(functions)]
 
 

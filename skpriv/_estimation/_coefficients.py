@@ -21,7 +21,7 @@ import numpy as np
 from scipy import stats
 
 from .._contracts import passed_on
-from .._linalg import FLOAT_STEP, psd_part, quadratic_forms, trace_of
+from .._linalg import FLOAT_STEP, psd_part, quadratic_forms, trace_of, unwarned
 from .._stored import frozen_object, stored
 from ._cells import ROUNDED_SQUARE, across_all, estimable_weights
 from ._intervals import shrunk_covariance
@@ -322,7 +322,7 @@ class CoefficientLaw:
 
 def _ratio(top: np.ndarray, bottom: np.ndarray) -> "Array":
     """top / bottom; NaN stays, and 0 / 0 is NaN."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with unwarned():
         return top / bottom
 
 

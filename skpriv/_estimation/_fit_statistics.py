@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import entr, expit, ndtr
 
-from .._linalg import SQRT2, norm_of
+from .._linalg import SQRT2, norm_of, trace_of
 from .._stored import frozen, stored
 from ._loop._law import FITTED
 from ._loop._score import CUT
@@ -88,7 +88,7 @@ def linear_part(fit: "LoopFit", constant: np.ndarray) -> tuple[float, float]:
     level = max(k @ pooled.slope @ k, pooled.slope_scale, 1e-300)
     along = pooled.slope @ k
     centred = (pooled.slope - np.outer(along, along) / level) / level
-    value = float(b @ centred @ b - np.trace(centred @ covariance))
+    value = float(b @ centred @ b - trace_of(centred @ covariance))
     turned = 2.0 * centred @ b
     noise = pooled.slope_scale * (b @ b) / level
     return max(value, 0.0), sqrt(max(turned @ covariance @ turned, 0.0) + noise**2)
@@ -211,7 +211,7 @@ def moment_statistics(
     gradient = 2.0 * (Z @ line)[1:]
     moved = sqrt(max(gradient @ covariance @ gradient, 0.0))
     noise = hypot(moments.design_scale * norm_of(scales * square), moved)
-    rest = max(line @ Z @ line + own * np.trace(D @ covariance), 0.1 * noise, 1e-300)
+    rest = max(line @ Z @ line + own * trace_of(D @ covariance), 0.1 * noise, 1e-300)
     total = max(mean @ Z @ mean, rest)
     left = rest / total
     of_part = moments.design_scale * norm_of(scales * (square - left * np.outer(mean, mean)))

@@ -352,7 +352,7 @@ class NormalEquations:
         theta = np.zeros_like(self.target)
         for _ in range(3):
             # Without noise it may be 0
-            spread = max(self.spread(theta), RELATIVE_ZERO * (1.0 + np.trace(gram)))
+            spread = max(self.spread(theta), RELATIVE_ZERO * (1.0 + trace_of(gram)))
             typical = max(variance * trace_of(gram) / len(gram), 1e-300)
             part = min(1.0, SAMPLING * float(spread) / typical) if fading else 1.0
             root = np.linalg.cholesky(part * variance * gram + spread * np.eye(len(theta)))

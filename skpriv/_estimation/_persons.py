@@ -220,4 +220,4 @@ def dependence(of_persons: np.ndarray, of_rows: np.ndarray, places: int) -> floa
         m.
     """
     largest = max(trace_of(of_rows), 1e-300)
-    return float(np.clip(np.trace(of_persons) / largest, 1.0 / places, 1.0))
+    return float(np.clip(trace_of(of_persons) / largest, 1.0 / places, 1.0))

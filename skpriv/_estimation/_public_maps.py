@@ -20,7 +20,7 @@ from scipy.sparse.linalg import norm as norm_of_rows
 from scipy.sparse import csr_matrix, diags, hstack, issparse
 
 from .._contracts import passed_on
-from .._linalg import blocks_of, norm_of, row_norms
+from .._linalg import blocks_of, norm_of, row_norms, unwarned
 from ..records import canonical, same_names
 from .._stored import frozen, frozen_object, stored
 from ._levels import usual_moments
@@ -123,7 +123,7 @@ def column_bounds(
             f"[(low, high), ...], of shape ({n_features}, 2)."
         )
     low, high = pairs.T.copy()
-    with np.errstate(over="ignore", invalid="ignore"):
+    with unwarned():
         width = high - low
         proper = np.isfinite(pairs).all(axis=1) & np.isfinite(width) & (low < high)
         resolved = width / 2.0 >= np.maximum(UNITS[0], DIGITS * np.abs(pairs).max(axis=1))
@@ -155,7 +155,7 @@ def check_units(bound: float | np.ndarray, radius: float, parameter: str) -> Non
     ------
     ValueError
     """
-    with np.errstate(over="ignore", divide="ignore"):
+    with unwarned():
         units = np.atleast_1d(radius / np.asarray(bound))
     wrong = units[~((units >= UNITS[0]) & (units <= UNITS[1]))]
     if len(wrong):

@@ -277,7 +277,7 @@ class SparseLinearEnvironment(Environment):
     @property
     def bounds_rewards(self) -> tuple[float, float]:
         """Public range of almost all rewards: three times their largest standard deviation."""
-        size = sqrt(self.n_informative) if self.coef is None else np.linalg.norm(self.coef)
+        size = sqrt(self.n_informative) if self.coef is None else norm_of(self.coef)
         reach = 3.0 * sqrt((1.0 + 2.0 * abs(self.correlation)) * size**2 + self.noise**2)
         return (-reach, reach)
 

@@ -11,7 +11,7 @@ from .._compat import StrOptions
 from .._contracts import passed_on
 from .._estimation._coefficients import CoefficientLaw
 from .._estimation._levels import two_sided_quantile
-from .._linalg import ROUNDED
+from .._linalg import ROUNDED, unwarned
 from .._parameters import Estimand, IntervalMethod, Level, validated
 from .._printing import Exported, Table, aligned, installed, sentence
 from ..records import present_names
@@ -198,7 +198,7 @@ class Inference(Exported):
                 "ratios, also of scale='odds', are those of a logarithmic scale: of "
                 "LogisticRegression, whose coefficients are log-odds, and of PoissonRegressor."
             )
-        with np.errstate(over="ignore"):
+        with unwarned():
             return np.exp(values)
 
     @property

@@ -19,7 +19,7 @@ from .._estimation._levels import check_level, two_sided_quantile
 from .._estimation._loop._steps import effective_records_of
 from .._estimation._public_maps import PublicRows, RecordMap, TargetMap
 from .._estimation._reports import effective_reports
-from .._linalg import RELATIVE_ZERO, row_products
+from .._linalg import RELATIVE_ZERO, lengths_of, row_products
 from .._parameters import ArrayLike, Channel, of_numbers, parameters
 from .._stored import frozen_object, stored
 from ..records import floats
@@ -242,7 +242,7 @@ class AdditiveMap(PublicRows):
                 bend = np.pad(bend, 1)  # at the ends nothing is known
                 cell = np.searchsorted(knots[1:-1], x, side="right")
                 error[:] = np.maximum(bend[cell], bend[cell + 1]) * widths[cell] ** 2 / 8.0
-        return np.linalg.norm(errors, axis=0)
+        return lengths_of(errors.T)
 
     @property
     def constant(self) -> np.ndarray:

@@ -23,6 +23,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._contracts import is_whole
+from .._linalg import unwarned
 from .._stored import frozen, set_state
 from .._sqlite import Database, legible
 from .._wire import (
@@ -394,7 +395,7 @@ def noisy_vector(needed: Any, x: Any, y: Any) -> "Array":
     """A record's vector in steps of the grid, with this user's part of the noise."""
     row = np.nan_to_num(floats(x), posinf=0.0, neginf=0.0)[None, :]
     target = np.nan_to_num(np.array([number(y)]), posinf=0.0, neginf=0.0)
-    with np.errstate(all="ignore"):
+    with unwarned():
         vector = np.asarray(needed.query.sum(row, target), float)
     steps = rounded(vector, needed.lattice.step)
     return steps + discrete_gaussian(needed.lattice.variance, np.zeros(needed.size), os.urandom)

@@ -378,8 +378,11 @@ class Rows(ABC):
         """The rows of a subset and, without columns of X, all rows, from one pass; None is none."""
         return None, None
 
-    def made(self, function: Callable[..., Any], width: int) -> "Rows | None":
-        """Rows of this width that ``function(X, y)`` makes of each chunk; None if none are kept."""
+    def made(self, function: Callable[..., Any], width: int, count: int) -> "Rows | None":
+        """The first ``count`` rows, of the width that ``function(X, y)`` makes of each chunk.
+
+        None if none are kept.
+        """
         return None
 
     def select(self, subset: Any) -> "Rows":
@@ -543,11 +546,12 @@ class ArrayRows(Rows):
         X, y = self._chunk(subset.positions, False)
         return ArrayRows(X, y, self.n_jobs)
 
-    def made(self, function: Any, width: int) -> "ChunkRows":
-        """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads."""
-        pieces = self.pieces(_even(self.n, self._chunk_length(None, False, None)), None, False)
+    def made(self, function: Any, width: int, count: int) -> "ChunkRows":
+        """The first rows, of this width, by ``function(X, y)`` of each chunk in several threads."""
+        length = _even(count, self._chunk_length(None, False, None))
+        pieces = self.pieces(length, Subset(range(count)), False)
         made = in_threads(lambda piece: function(*piece()), pieces, self.n_jobs, True)
-        return ChunkRows(list(made), self.n, width, self.n_jobs)
+        return ChunkRows(list(made), count, width, self.n_jobs)
 
     def _chunk(self, chosen: Any, keep_sparse: bool) -> tuple[Any, np.ndarray]:
         if isinstance(chosen, range):

@@ -124,11 +124,11 @@ class PersonRows(Rows):
             return None
         return self._rows.loaded(Subset(self._of(self._persons(subset))), most_bytes)
 
-    def made(self, function: Callable[..., Any], width: int) -> Rows | None:
-        """The same persons, with the rows of this width that a function makes of each chunk."""
+    def made(self, function: Callable[..., Any], width: int, count: int) -> Rows | None:
+        """All persons, with the rows of this width that a function makes of each chunk."""
         self._bring()
         if self._plain:
-            return self._rows.made(function, width)
+            return self._rows.made(function, width, count)
         if not self._rows.indexed:
             return None
 

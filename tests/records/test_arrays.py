@@ -210,7 +210,7 @@ def test_rows_made_of_chunks_are_joined_in_their_order(monkeypatch):
     """Users who have answered are known by their places: in others they would answer twice."""
     monkeypatch.setattr(_records, "CHUNK_BYTES", 1)  # 64 rows a chunk
     X, y = np.random.RandomState(0).normal(size=(200, 3)), np.arange(200.0)
-    made = ArrayRows(X, y).made(lambda X, y: (-X, y), 3).joined()
+    made = ArrayRows(X, y).made(lambda X, y: (-X, y), 3, 200).joined()
     found, expected = (rows.sum(Moments(), [5, 70, 199]) for rows in (made, ArrayRows(-X, y)))
     np.testing.assert_array_equal(found, expected)
     assert next(iter(made.pieces(200)))()[1].tolist() == y.tolist()

@@ -137,7 +137,7 @@ def test_persons_with_one_row_each_are_rows_as_they_are():
     for part in (None, few):
         sums = [one.total(Total(), part).value[0] for one in (persons, several)]
         assert sums[0] == sums[1]
-    made = [one.made(lambda X, y: (2.0 * X, 2.0 * y), 2) for one in (persons, several)]
+    made = [one.made(lambda X, y: (2.0 * X, 2.0 * y), 2, 40) for one in (persons, several)]
     assert made[0].total(Total()).value == made[1].total(Total()).value
     kept = persons.loaded(few, 10**6)
     assert kept.total(Total()).value == sums[0] and several.loaded(few, 10**6) is None

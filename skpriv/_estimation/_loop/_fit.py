@@ -623,7 +623,7 @@ class LoopFit(Released):
         """Variance of a residual, and the residual Gram if it is the same everywhere."""
         typical = max(self.last.square, 2.0 * self.last.square_scale)
         if not self.link.linear:  # variance of the target over the slope of its mean
-            typical = max(trace_of(residual_gram), 0.0) / (np.trace(self.gram) or 1.0)
+            typical = max(trace_of(residual_gram), 0.0) / (trace_of(self.gram) or 1.0)
         typical_gram = typical * self.gram
         if self.rows_per_record > 1:  # rows of a person that hardly depend on each other cancel out
             typical_gram *= dependence(residual_gram, typical_gram, self.rows_per_record)
@@ -640,7 +640,7 @@ class LoopFit(Released):
         # matrix of noise may be 0 or less: no linear part is larger than for rows along the step.
         away = sqrt(max(step @ longer, 0.0) / max(trace_of(error), 1e-300))
         longer *= hypot(1.0, sum(bend) * min(away, norm_of(step)))
-        return far @ along, np.linalg.norm(along) * far, longer
+        return far @ along, norm_of(along) * far, longer
 
     def _bend(
         self,

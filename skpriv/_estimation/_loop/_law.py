@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._linalg import psd_part, quadratic_forms
+from ..._linalg import psd_part, quadratic_forms, unwarned
 from ..._stored import frozen_object
 from .._cells import MOSTLY, across_all, estimable_weights
 from .._coefficients import LawSource, LawSums
@@ -151,7 +151,7 @@ class LoopLaw:
         share = noise_share(robust, typical, noise, UNEQUAL)
         sampling = np.maximum((1.0 - share) * robust + share * typical, self.least * typical)
         sampling /= self.records
-        with np.errstate(over="ignore", invalid="ignore"):
+        with unwarned():
             uncertain = (noise / self.records) ** 2 * (1.0 - share)
         return sampling + STUDENT * uncertain / (sampling + privacy), privacy
 

@@ -267,10 +267,10 @@ def _longest(whitened: Whitened) -> "Scalar":
 
 
 def _turned(query: "Q", shorter: np.ndarray) -> "Q":
-    """The same question in other coordinates."""
+    """The same question in other coordinates, in which two are asked at most."""
     return replace(
         query,
-        whitened=replace(query.whitened, W=shorter @ query.whitened.W),
+        whitened=replace(query.whitened, W=shorter @ query.whitened.W, passing=True),
         point=np.linalg.solve(shorter, query.point),
     )
 
@@ -555,7 +555,7 @@ def _tail(
     excesses = np.maximum(filled @ lengths / records, LEAST_EXCESS)
     mean_excess = chances @ excesses
     beyond = chances @ records + deviation
-    noise = deviation * np.linalg.norm(lengths[from_counts] - mean_excess) / beyond
+    noise = deviation * norm_of(lengths[from_counts] - mean_excess) / beyond
     by_law = sqrt(chances @ (excesses - mean_excess) ** 2)
     return beyond, mean_excess, min(hypot(by_law, noise), mean_excess)
 

@@ -42,12 +42,15 @@ class Whitened:
     by_person : bool, default=False
         Whether `PreparedRows` keep the numbers of a row side by side, as sums over persons read
         them.
+    passing : bool, default=False
+        Whether too few questions are about these rows for them to be prepared.
     """
 
     row_map: Any
     W: np.ndarray
     target_map: Any = None
     by_person: bool = False
+    passing: bool = False
 
     @cached_property
     def _turn(self) -> "Array":
@@ -91,7 +94,7 @@ class Whitened:
         """
         targets = self.target_map
         others = targets is not None and getattr(query, "target_map", targets) is not targets
-        if others or self.row_map.weighted:
+        if others or self.passing or self.row_map.weighted:
             return None
         of_prepared = copy(query)  # `replace` would derive its numbers again
         set_state(of_prepared, whitened=Whitened(None, self.W), shape=query.shape)

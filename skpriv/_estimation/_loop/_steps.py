@@ -215,7 +215,7 @@ def ask_gram(
     session: "Session | SessionPart", whitened: Whitened, pool: Pool, share: float
 ) -> ScoreEquation:
     """The Gram matrix of the rows, as an equation that tells a slope alone."""
-    query = WhiteningQuery(whitened)
+    query = WhiteningQuery(whitened, asked_again=True)
     answer = session.sum(query, share)
     gram, scale = query.gram(answer)
     # No residual is longer than 2, nor a moment, which is not asked

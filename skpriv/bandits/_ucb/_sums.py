@@ -26,7 +26,7 @@ from scipy.special import chdtrc
 from ..._contracts import passed_on
 from ..._estimation._intervals import event, operator_quantile, shared
 from ..._estimation._moments import PRIOR_VARIANCES
-from ..._linalg import RELATIVE_ZERO, TINY, norm_of
+from ..._linalg import RELATIVE_ZERO, TINY, norm_of, trace_of
 from ..._stored import frozen, frozen_object, stored_in_policies
 from ...privacy import (
     TOLD_ABOVE,
@@ -140,7 +140,7 @@ def without_blanks(equations: "NormalEquations") -> "NormalEquations":
     would make the mean square of the rewards too small. Rows have a norm of at most 1, so that the
     released sum of their squares is about the number of the others, or less.
     """
-    return replace(equations, n=float(np.clip(np.trace(equations.design), 1.0, equations.n)))
+    return replace(equations, n=float(np.clip(trace_of(equations.design), 1.0, equations.n)))
 
 
 def diagonal_blocks(matrix: np.ndarray, blocks: int) -> Any:
@@ -213,7 +213,7 @@ def steadied(equations: "NormalEquations", size: int) -> "NormalEquations":
     design = equations.design.copy()
     slopes = design[:size, :size]
     sums = design[size:, :size]  # of rows with a constant
-    middle = np.trace(slopes) / size * np.eye(size)
+    middle = trace_of(slopes) / size * np.eye(size)
     slopes -= middle
     for part, count, factor in (slopes, size * (size + 1) / 2.0 - 1.0, 1.0), (sums, size, 0.5):
         noise = max(count - 2.0, 0.0) * factor * equations.design_scale**2

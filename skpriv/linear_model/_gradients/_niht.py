@@ -24,7 +24,7 @@ from ..._estimation._loop._score import ScoreEquation, ScoreQuery
 from ..._estimation._loop._steps import at_solution, fit_rows, public_rules
 from ..._estimation._public_maps import RecordMap, RowMap, clipped_entries
 from ..._estimation._targets import LocationQuery
-from ..._linalg import RELATIVE_ZERO, norm_of, row_norms
+from ..._linalg import RELATIVE_ZERO, norm_of, row_norms, unwarned
 from ..._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
 from ..._stored import frozen_object, stored
 from ...exceptions import PrivacyError
@@ -602,7 +602,7 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
         if coef.shape != (n_features,) or not np.isfinite(coef).all():
             raise ValueError(f"coef_init must have {n_features} finite numbers, one a feature.")
         start = iterate(maps, coef)
-        with np.errstate(over="ignore"):
+        with unwarned():
             finite = np.isfinite(start.weights / maps.row_bound).all()
         if not finite or np.abs(start.weights).max(initial=0.0) > LARGEST_OF_START:
             raise ValueError(

@@ -212,7 +212,7 @@ def learn_normalisation(
         sigma += (HIDDEN_DEVIATION * p / effective_records) ** 2 / before * U @ U
         U = psd_part(U @ np.linalg.inv(sigma) @ U, power=0.5)
         # Weighed rows do not depend on the size of U; their rounding depends on its condition.
-        norm = np.linalg.norm(U, 2)
+        norm = norm_of(U, 2)
         U = psd_part(U / norm, 1.0 / HALF_DIGITS)
         # E ||V phi|| for the new V and the last U, by Cauchy and Schwarz at most the root of
         # E ||U phi|| and E ||V phi||^2 / ||U phi|| = p / norm^2

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from ... import _wire
-from ..._linalg import BLOCK_ENTRIES, blocks_of, quadratic_forms, vech
+from ..._linalg import BLOCK_ENTRIES, blocks_of, quadratic_forms, unwarned, vech
 from ..._stored import frozen, frozen_object, stored
 from ..._wire import draw_ranks
 
@@ -221,7 +221,7 @@ def _near_moments(size: int, count: int, nearest: int) -> tuple[float, ...]:
     t, uniform, below = _coordinate(size)
     # Probability that a direction at t is one of the m nearest of K.
     among = special.betainc(count - nearest, nearest, below)
-    with np.errstate(under="ignore"):
+    with unwarned():
         near = uniform * among * (count / nearest)
         return tuple(float(near @ t**order) for order in (1, 2, 3, 4))
 

@@ -10,7 +10,6 @@ query over one, or over all records. It answers from the first of these that it 
 4. the rows themselves, which are read once more.
 """
 
-from collections.abc import Callable
 from functools import cached_property
 from math import floor
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -89,7 +88,8 @@ class Pieces:
         # The rows that a maker made (see `Query.prepared`), or None if they do not fit into memory;
         # the maker, and the piece of which they were made, or None for all records. Those of
         # another maker, of another piece or of all records take their place; those of a piece do
-        # not take the place of those of all records.
+        # not take the place of those of all records. The first of all records in memory are made,
+        # as many as fit: of rows that are read again, copies of what is asked next spare more.
         self._prepared_by: tuple[Any, Piece | None] | None = None
         self._prepared_rows: Rows | None = None
         self._subsets: dict[Piece, Subset] = {}
@@ -142,7 +142,7 @@ class Pieces:
         rows = self.all_rows
         prepared = query.prepared
         if prepared is not None:
-            prepared_sum = self._sum_of_prepared(piece, *prepared)
+            prepared_sum = self._sum_of_prepared(query, piece, *prepared)
             if prepared_sum is not None:
                 return prepared_sum
         if query.width == 0 and rows is self._rows and rows.passes is not None:  # not at hand
@@ -151,18 +151,31 @@ class Pieces:
                 return rows.sum(query, self.subset_or_all(piece))
         return rows.sum(query) if piece is None else self._sum_of_piece(query, piece)
 
-    def _sum_of_prepared(self, piece: Piece | None, maker: Any, query: Query) -> np.ndarray | None:
-        """Exact sum over rows that a maker has made, or makes now of rows in memory; or None."""
-        source = self.all_rows if piece is None else dict(self._kept_pieces).get(piece)
+    def _sum_of_prepared(
+        self, query: Query, piece: Piece | None, maker: Any, of_prepared: Query
+    ) -> np.ndarray | None:
+        """Exact sum over rows that a maker has made, or makes now of rows in memory; or None.
+
+        Rows that did not fit beside the first ones are asked as they are.
+        """
+        source: Any = self.all_rows if piece is None else dict(self._kept_pieces).get(piece)
         if source is not None and self._prepared_by not in ((maker, piece), (maker, None)):
             self._booked(self._prepared_rows, -1)
             # Emptied first: after an error, or for a question meanwhile, none pass for new ones
             self._prepared_rows = self._prepared_by = None
-            self._prepared_rows = self._made_in_memory(source, maker.records, maker.width)
+            room = self._bytes_left // (8 * source.rows_each * (maker.width + 1))
+            if room >= source.n or (piece is None and source.indexed):
+                self._prepared_rows = self._booked(
+                    source.made(maker.records, maker.width, min(room, source.n))
+                )
             self._prepared_by = (maker, piece)
         if self._prepared_rows is None or self._prepared_by != (maker, piece):
             return None
-        return self._prepared_rows.sum(query)
+        count = self._prepared_rows.n
+        total = self._prepared_rows.total(of_prepared)
+        if count < source.n:
+            total.merge(source.total(query, slice(count, None)))
+        return total.value
 
     def _sum_of_piece(self, query: Query, piece: Piece) -> np.ndarray:
         """Exact sum over a piece, by a copy of it or of a larger one that is in memory or fits."""
@@ -207,12 +220,6 @@ class Pieces:
         if rows is not None and piece is not None:
             self._kept_pieces.append((piece, self._booked(rows)))
         return self._rows if targets is None else self._booked(targets)
-
-    def _made_in_memory(self, rows: Rows, records: Callable[..., Any], width: int) -> Rows | None:
-        """Rows in memory made by ``records(X, y)`` of those of each chunk; None if too large."""
-        if 8 * rows.n * rows.rows_each * (width + 1) > self._bytes_left:
-            return None
-        return self._booked(rows.made(records, width))
 
     def _booked(self, rows: "R", sign: int = 1) -> "R":
         """Take the memory of rows that are kept, or None, off what is left; -1 gives it back."""

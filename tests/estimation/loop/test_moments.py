@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from skpriv._estimation._loop._line import _turned
 from skpriv._estimation._loop._line_queries import LineScoreQuery
 from skpriv._estimation._loop._score import PersonScoreQuery, ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._whitening import Pool
@@ -103,8 +104,17 @@ def test_a_session_keeps_what_questions_are_of_for_the_records_that_they_ask(roo
         exact = query.sum(X[records], y[records])
         np.testing.assert_allclose(pieces.sum(query, piece), exact, atol=1e-9)
     made = [rows for rows in (pieces._prepared_rows, *dict(pieces._kept_pieces).values()) if rows]
-    assert [rows.n for rows in made] == {0: [], 196_799: [len(part)]}.get(room, [len(X), len(part)])
+    assert [rows.n for rows in made] == ([len(X) - (room < 196_800), len(part)] if room else [])
     assert pieces._bytes_left == room - sum(8 * rows.n * (rows.n_features + 1) for rows in made)
+
+
+def test_rows_in_other_coordinates_take_the_place_of_none_that_are_kept():
+    (X, y), query = _rows(), _query()
+    pieces = CentralSession(ArrayRows(X, y), Budget(1.0, 1e-6), 0)._pieces
+    turned = _turned(query, np.diag([1.0, 2.0, 0.5, 1.0]))
+    for asked in (query, turned, query):
+        np.testing.assert_allclose(pieces.sum(asked, None), asked.sum(X, y), atol=1e-9)
+        assert pieces._prepared_by[0] is query.whitened
 
 
 def test_what_a_clip_takes_from_normal_residuals_is_undone():
