@@ -195,8 +195,7 @@ def seldom_cut(session: "Session | SessionPart", query: ScoreLengthsQuery, share
     answer = session.sum(query, share)
     longer = np.cumsum(answer.value[::-1])[::-1]
     noise = answer.noise.scale * np.sqrt(np.arange(len(longer), 0, -1))
-    seldom = np.flatnonzero(longer <= MOST_CUT * session.n + USUAL_QUANTILE * noise)
-    place = int(seldom[0]) if len(seldom) else len(query.classes) - 1
+    place = np.argmax(longer <= MOST_CUT * session.n + USUAL_QUANTILE * noise)
     return float(query.classes[place]) if place else 1.0
 
 

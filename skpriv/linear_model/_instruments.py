@@ -31,7 +31,7 @@ from .._estimation._fit_statistics import moment_statistics
 from .._estimation._levels import USUAL_QUANTILE, two_sided_quantile
 from .._estimation._links import IDENTITY
 from .._estimation._loop._law import inversion_excess
-from .._estimation._loop._score import SIDE_WEIGHT
+from .._estimation._loop._score import SIDE_WEIGHT, SLOPE_WEIGHTS
 from .._estimation._moments import RESIDUAL_CLIP, MomentsQuery, cluster_degrees
 from .._estimation._persons import PersonScores, ScoreLengthsQuery, seldom_cut
 from .._estimation._released import Released
@@ -54,14 +54,14 @@ if TYPE_CHECKING:
 
 @frozen_object
 class InstrumentScoreQuery(PersonScores, Query):
-    """Joint sum of (u, vech uu' / sqrt(2), c e x') with c = sqrt(1/8).
+    """Joint sum of (u, vech uu' / sqrt(2), c e x'), with c = sqrt(1/8) where a row is a record.
 
     Scores of rows are e s: e = w V z with w = min(1, 1 / |V z|), s = clip(r - x'theta, -R, R) / R.
     Weights depend on instruments and exogenous features alone, so that e stays an instrument.
     u is the sum of the scores of a person over m L, shortened to norm 1, and e x' is averaged over
     the places of the person: |u| <= 1 and |mean e x'| <= 1. Sensitivity sqrt(4 + 4 c^2): the first
     two move by at most 4 squared, see `PersonScores`, and the third by at most (2 c)^2. Attained at
-    e' = -e, s = s', x = x', all of norm 1.
+    e' = -e, s = s', x = x', all of norm 1. Scores of persons are short by L: c is sqrt(1/2) there.
 
     Parameters
     ----------
@@ -74,6 +74,8 @@ class InstrumentScoreQuery(PersonScores, Query):
         R.
     length : float
         Part of m at which the sum of the scores of a person is cut; 1 cuts nothing.
+    slope_weight : float
+        c.
     """
 
     maps: "RecordMap"
@@ -83,10 +85,19 @@ class InstrumentScoreQuery(PersonScores, Query):
     theta: np.ndarray
     limit: float
     length: float = 1.0
+    slope_weight: float = SIDE_WEIGHT
     name = "scores of instruments"
-    sensitivity = 2.0 * sqrt(1.0 + SIDE_WEIGHT**2) * ROUNDING
     link = IDENTITY
-    weights = {"moment": 1.0, "residual": 1.0 / SQRT2, "slope": SIDE_WEIGHT}
+
+    @property
+    def sensitivity(self) -> float:
+        """Declared sensitivity."""
+        return 2.0 * sqrt(1.0 + self.slope_weight**2) * ROUNDING
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Weights of what is asked, in the order of the answer."""
+        return {"moment": 1.0, "residual": 1.0 / SQRT2, "slope": self.slope_weight}
 
     @property
     def parts(self) -> dict[str, int]:
@@ -289,7 +300,7 @@ def solve_two_stages(
     scores = InstrumentScoreQuery(maps, exogenous, structural, V, theta, limit)
     if lengths:
         length = seldom_cut(session, ScoreLengthsQuery(scores), lengths)
-        scores = replace(scores, length=length)
+        scores = replace(scores, length=length, slope_weight=SLOPE_WEIGHTS[0])
     answer = session.sum(scores, 1.0 - MOMENTS - lengths)
     sums = scores.read(answer)
     meat = psd_part(sums.meat)

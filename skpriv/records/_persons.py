@@ -73,19 +73,18 @@ class PersonRows(Rows):
         change: Callable[..., Any] | None = None,
     ) -> None:
         self._rows = self._source = rows
-        self.largest = self.rows_each = largest
         self._change = change
         self.n_features = rows.n_features
         self.n_jobs = rows.n_jobs
         self.ordered = rows.ordered
         self.n = int(codes.max()) + 1 if len(codes) else 0
         secret = permutation(self.n)
-        sizes = np.minimum(np.bincount(codes, minlength=self.n), largest)
+        sizes = np.bincount(codes, minlength=self.n)
         self._starts = np.append(0, np.cumsum(sizes))
-        self._positions: np.ndarray | range = _chosen(codes, largest, _seed(permutation))
+        self._positions: np.ndarray | range = _shuffled(codes, _seed(permutation))
         self._positions = self._of(secret)  # from here on, persons are in a secret order
         self._starts = np.append(0, np.cumsum(sizes[secret]))
-        self.n_used = len(self._positions)
+        self.use(largest)
         # Whether rows are kept in memory follows from public numbers, so the passes do, too.
         size = 8 * (self.n_features + 1) * self.n * largest
         dense = rows.has_target and not rows.stored_sparse
@@ -113,6 +112,14 @@ class PersonRows(Rows):
 
         pieces = self.person_pieces(self._chunk_length(query.width, False, subset), subset)
         return _sum_of_chunks(query, pieces, self.largest, self.n_jobs)
+
+    def use(self, largest: int) -> None:
+        """Use at most this number of rows of each person: the first ones in their random order."""
+        sizes = np.diff(self._starts)
+        self._positions = self._at(np.flatnonzero(_ranks(sizes) < largest))
+        self._starts = np.append(0, np.cumsum(np.minimum(sizes, largest)))
+        self.n_used = len(self._positions)
+        self.largest = self.rows_each = largest
 
     def loaded(self, subset: Subset | None, most_bytes: int) -> Rows | None:
         """The rows of some persons as rows that are records, where all persons have one in memory.
@@ -245,9 +252,7 @@ class PersonRows(Rows):
         if isinstance(persons, range):
             return self._positions[self._starts[persons.start] : self._starts[persons.stop]]
         sizes = self._starts[persons + 1] - self._starts[persons]
-        ends = np.cumsum(sizes)
-        starts = np.repeat(self._starts[persons] - (ends - sizes), sizes)
-        return self._at(starts + np.arange(len(starts)))
+        return self._at(np.repeat(self._starts[persons], sizes) + _ranks(sizes))
 
     def _first(self, subset: Subset | None) -> Subset:
         """The first row of each person in the secret order."""
@@ -319,11 +324,16 @@ def _seed(permutation: Callable[[int], np.ndarray]) -> np.ndarray:
     return np.frombuffer(bytes(permutation(256)[:16].tolist()), "<u8")
 
 
-def _chosen(codes: np.ndarray, largest: int, seed: np.ndarray) -> np.ndarray:
-    """Positions of the rows that are used, those of a person in a secret random order.
+def _ranks(sizes: np.ndarray) -> "Array":
+    """Number of each row among those of its person, for so many rows of each."""
+    return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+
+
+def _shuffled(codes: np.ndarray, seed: np.ndarray) -> np.ndarray:
+    """Positions of the rows, one person after the other, whose rows are in a secret random order.
 
     Each row has a key, a cryptographic hash of the secret seed, the person and the number of the
-    row among those of the person, and the rows of the smallest keys are used. Keys of different
+    row among those of the person, and the rows of the smallest keys are first. Keys of different
     rows are independent, so that a uniform choice of the rows of each person is used, whatever the
     order of the rows is, and which it is does not depend on anybody else's rows.
     """
@@ -331,14 +341,13 @@ def _chosen(codes: np.ndarray, largest: int, seed: np.ndarray) -> np.ndarray:
     found = codes[by_person]
     first = np.flatnonzero(np.diff(found, prepend=-1))
     sizes = np.diff(first, append=len(found))
-    rank = np.arange(len(found)) - np.repeat(first, sizes)
     for size in np.unique(sizes[sizes > 1]):  # one row needs no choice
         of_size = first[sizes == size, None]
         place = np.arange(size)
         for start in np.array_split(of_size, -(-len(of_size) * size // CHUNK_ROWS)):
             keys = _keys(seed, *(words.astype(np.uint64) for words in (found[start], place)))
             by_person[start + place] = by_person[start + np.argsort(keys, axis=1, kind="stable")]
-    return by_person[rank < largest]
+    return by_person
 
 
 def _keys(seed: np.ndarray, *words: Any) -> "Array":

@@ -103,6 +103,40 @@ def test_rows_of_persons_tell_no_less_than_one_row_of_each(persons, clip):
     assert errors[3] < errors[1] < 0.1
 
 
+def test_limits_of_persons_stay_where_noise_is_large():
+    """The noise of early mean squares made limits grow from step to step: R2 was .1 for .75."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (5100, 7))
+    y = X @ np.linspace(-1.0, 1.0, 7) + 0.5 * rng.normal(size=len(X))
+    model = LinearRegression(epsilon=0.3, bounds_X=(-1.0, 1.0), bounds_y=(-10.0, 10.0))
+    groups = np.repeat(np.arange(1700), 3)
+    scores = [
+        clone(model)
+        .set_params(random_state=seed, max_rows_per_group=3)
+        .fit(X, y, groups=groups)
+        .score(X, y)
+        for seed in range(4)
+    ]
+    assert np.mean(scores) > 0.6
+
+
+def test_fewer_rows_are_used_where_noise_hides_slopes():
+    """As many as persons have in the mean, so that a larger number of places costs little."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(4000), np.where(np.arange(4000) % 10, 3, 20))
+    X = rng.uniform(-1.0, 1.0, (len(groups), 7))
+    y = X @ np.linspace(-1.0, 1.0, 7) + 0.5 * rng.normal(size=len(X))
+    model = LinearRegression(**BOUNDS, max_rows_per_group=20, random_state=0)
+    errors = {}
+    for epsilon in (1.0, 20.0):
+        model.set_params(epsilon=epsilon).fit(X, y, groups=groups)
+        report = model.privacy_report_
+        assert sum(row.share for row in report.rows) == pytest.approx(1.0)
+        assert ("were used, at random" in str(report)) == (epsilon == 1.0)
+        errors[epsilon] = np.median(inference(model).std_error[:7])
+    assert model._released.rows_per_record == 20 and errors[1.0] < 0.06
+
+
 def test_a_person_with_one_row_is_a_row():
     """With the questions of rows, and their certified intervals."""
     X, y, groups = panel(0, persons=4000, rows=1)

@@ -255,10 +255,6 @@ _RESTS_ON = {
         "-k FilledPlaces": {"privacy/_session/_groups.py FilledPlaces.sensitivity": 0.5},
         "-k FilledQuery": {"bandits/_off_policy.py FilledQuery.sensitivity": 0.5},
         "-k Gains": {"model_selection/_private_score.py Gains.sensitivity": 0.5},
-        "-k InstrumentScoreQuery": {
-            "linear_model/_instruments.py InstrumentScoreQuery.sensitivity": 0.5,
-            "linear_model/_instruments.py InstrumentScoreQuery.weights[slope]": 2,
-        },
         "-k LiftedMomentsQuery": {"_estimation/_reports.py LiftedMomentsQuery.sensitivity": 0.5},
         "-k LocationQuery": {"_estimation/_targets.py LocationQuery.sensitivity": 0.5},
         "-k MarginsQuery": {"_estimation/_loop/_rows.py SQUARES": 2},
@@ -295,9 +291,6 @@ _RESTS_ON = {
         "-k ValueQuery": {
             "bandits/_off_policy.py VALUE_WEIGHT": 2,
             "bandits/_off_policy.py ValueQuery.sensitivity": 0.5,
-        },
-        "test_nor_do_instruments_that_differ": {
-            "linear_model/_instruments.py InstrumentScoreQuery.weights[residual]": 2,
         },
     },
 }
@@ -428,6 +421,7 @@ _FREE = {
     },
     ANY: {
         "_estimation/_loop/_law.py": "LEAST_ROBUST",
+        "_estimation/_loop/_score.py": "SLOPE_WEIGHTS",
         "privacy/_accounting/_lattice.py": "LARGEST_ENTRY NOISE_ROOM SUMMED_USERS",
         "privacy/_amplification.py": (
             "SUM_CELLS TAIL_DEVIATIONS STEPS TILTS SHORTS SMALLEST_EPSILON"

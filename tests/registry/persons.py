@@ -1,11 +1,12 @@
 """What is asked about persons and their rows."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from skpriv._estimation._loop._line_queries import LineScoreQuery
-from skpriv._estimation._loop._score import PersonScoreQuery
+from skpriv._estimation._loop._score import SIDE_WEIGHT, SLOPE_WEIGHTS, PersonScoreQuery
 from skpriv._estimation._links import IDENTITY, Log, Logit
 from skpriv._estimation._persons import ScoreLengthsQuery
 from skpriv._estimation._loop._rows import Whitened
@@ -84,7 +85,7 @@ def _maps(rng):
     V = np.diag(10.0 ** rng.uniform(-1, 3, len(exogenous)))
     theta = rng.normal(size=len(structural))
     maps = RecordMap(rows, TargetMap((-1.0, 1.0), intercept)), exogenous, structural
-    return *maps, V, theta, rng.choice([0.1, 2.0]), rng.choice([0.1, 1.0])
+    return *maps, V, theta, rng.choice([0.1, 2.0]), rng.choice([0.1, 1.0]), rng.choice([0.1, 1.0])
 
 
 def _scores(kind):
@@ -92,9 +93,10 @@ def _scores(kind):
     return kind(maps, np.array([0]), np.array([1]), 1e9 * np.eye(1), np.array([0.0]), 1e-9)
 
 
-def _worst_scores():
+def _worst_scores(weight=SLOPE_WEIGHTS[0]):
     """Instruments of opposite signs, the same x and the same score."""
-    return _scores(InstrumentScoreQuery), alike(1e-7, 1.0, 1.0), alike(-1e-7, 1.0, 1.0)
+    query = replace(_scores(InstrumentScoreQuery), slope_weight=weight)
+    return query, alike(1e-7, 1.0, 1.0), alike(-1e-7, 1.0, 1.0)
 
 
 def orthogonal_instruments():
@@ -124,9 +126,10 @@ def _person_scores(rng):
     if rng.randint(2):
         link, target = Logit(limit=rng.choice([0.6, 1.0])), ClassTarget((0.0, 1.0))
         limit = link.limit
+    weight = rng.choice([0.1, *SLOPE_WEIGHTS])
     return PersonScoreQuery(
         whitened, target, rng.uniform(-0.5, 0.5), point, limit, link,
-        sandwich=bool(rng.randint(2)), length=length,
+        sandwich=bool(rng.randint(2)), length=length, slope_weight=weight,
     )  # fmt: skip
 
 
@@ -143,11 +146,12 @@ def _score_maps(limit):
     return whitened, TargetMap((-1.0, 1.0), False), 0.0, np.zeros(2), limit
 
 
-def _opposite_scores():
+def _opposite_scores(weight=SLOPE_WEIGHTS[0]):
     """Sums of scores at opposite ends of a short length, and slopes of other rows."""
-    query = PersonScoreQuery(*_score_maps(0.5), sandwich=True, length=1e-3)
-    other = np.array([[1.0, 0.0, -2e-3, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0]]), np.zeros(1)
-    return query, alike(1.0, 0.0, 0.4999), other  # beyond .5 it would have no slope
+    maps = _score_maps(0.5)
+    query = PersonScoreQuery(*maps, sandwich=True, length=1e-3, slope_weight=weight)
+    other = [[-0.05, 0.998, 0.05, 0.05, 0.998, -0.05, 0.0, 1.0, 0.0]]
+    return query, alike(1.0, 0.0, 0.4999), (np.array(other), np.zeros(1))  # .5 has no slope
 
 
 def obtuse_scores():
@@ -182,18 +186,18 @@ CASES = {
     LineScoreQuery: Case(_line, (_shortened,), width=3 * PLACES, ask=ask_persons),
     PersonScoreQuery: Case(
         _person_scores,
-        (_opposite_scores,),
+        (_opposite_scores, partial(_opposite_scores, SLOPE_WEIGHTS[1])),
         width=3 * PLACES,
         ask=ask_persons,
-        reached=0.94,
-        reason="one of three places has the score: of more, all others have rows of their own",
     ),
     ScoreLengthsQuery: Case(
         _person_lengths, (_one_class_and_another, _worst_lengths, _long_and_none),
         width=3 * PLACES, ask=ask_persons,
     ),
     InstrumentScoreQuery: Case(
-        lambda rng: InstrumentScoreQuery(*_maps(rng)), (_worst_scores,), width=3 * PLACES,
+        lambda rng: InstrumentScoreQuery(*_maps(rng)),
+        (_worst_scores, partial(_worst_scores, SIDE_WEIGHT)),
+        width=3 * PLACES,
         ask=ask_persons,
     ),
     PersonGramQuery: Case(

@@ -38,12 +38,16 @@ if TYPE_CHECKING:
 # Numbers of the proof in `ScoreQuery`. Residuals are counted from the part CUT of the limit on, and
 # with COUNT_WEIGHT that count costs nothing. If what is cut is asked, a record with a cut score
 # counts for less, by FALL at most. RESIDUAL_WEIGHT is the weight of uu', and there of s^2.
-# SIDE_WEIGHT is that of the rows that are cut, and of squares and counts of persons.
+# SIDE_WEIGHT is that of the rows that are cut, and of counts of persons.
 CUT = 0.75
 COUNT_WEIGHT = 0.79
 FALL = 0.5
 RESIDUAL_WEIGHT = 0.5
 SIDE_WEIGHT = sqrt(1.0 / 8.0)
+# Least and largest weight of the slopes of persons. The larger one is for so few records that noise
+# hides slopes: it leaves three quarters of it, and scores have a tenth more. Measured
+# (docs/evidence/coefficients.md).
+SLOPE_WEIGHTS = sqrt(0.5), 1.0
 
 
 class Scores(NamedTuple):
@@ -315,26 +319,31 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
 
     u is the sum of the scores e s of a person over m L, shortened to norm 1, and all but u and uu'
     are means over the m places of the person. The squared sensitivity is 4 + 2 c^2 + q^2 + k^2
-    for c = sqrt(1/2) and q = k = sqrt(1/8): 5.25. Proof. u and uu' / sqrt(2) move by at most 4
-    squared, see `PersonScores`. The means A of h ee' are positive semi-definite of trace at most 1,
-    so that <A, A'> >= 0 and |A - A'|^2 <= 2. The means of s^2 and J are in [0, 1]. Scores are
-    short by L, so that slopes have most of the noise: with c = q theirs is 1.85 times as large, and
-    that of scores .93 times (docs/evidence/coefficients.md).
+    for q = 1/2 and k = sqrt(1/8): 5.375 for c = sqrt(1/2), and 6.375 for 1. Proof. u and
+    uu' / sqrt(2) move by at most 4 squared, see `PersonScores`. The means A of h ee' are positive
+    semi-definite of trace at most 1, so that <A, A'> >= 0 and |A - A'|^2 <= 2. The means of s^2
+    and J are in [0, 1]. Scores are short by L, so that slopes have most of the noise: with c = q
+    theirs is 1.85 times as large, and that of scores .93 times (docs/evidence/coefficients.md).
 
     Parameters
     ----------
     length : float
         L: the part of m at which the sum of the scores of a person is cut; 1 cuts nothing.
+    slope_weight : float
+        c.
     """
 
     length: float = 1.0
+    slope_weight: float = SLOPE_WEIGHTS[0]
     name = "scores of persons"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         weights = dict.fromkeys(self.weights, SIDE_WEIGHT)
-        weights |= {"moment": 1.0, "residual": 1.0 / SQRT2, "slope": 1.0 / SQRT2}
-        set_state(self, weights=weights, sensitivity=sqrt(5.0 + 2.0 * SIDE_WEIGHT**2) * ROUNDING)
+        weights |= {"moment": 1.0, "residual": 1.0 / SQRT2, "square": RESIDUAL_WEIGHT}
+        weights["slope"] = self.slope_weight
+        square = 4.0 + 2.0 * self.slope_weight**2 + RESIDUAL_WEIGHT**2 + SIDE_WEIGHT**2
+        set_state(self, weights=weights, sensitivity=sqrt(square) * ROUNDING)
 
     def scored(self, X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         """Rows e and s of a chunk, and the slope matrix, squares and counts of its rows."""

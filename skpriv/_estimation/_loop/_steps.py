@@ -19,9 +19,9 @@ from .._targets import Location, SpreadQuery, best_linear
 from ._evidence import known_length, known_mean
 from ._fit import LoopFit
 from ._rows import ClippedRowsQuery, Whitened, WhiteningQuery
-from ._rules import FEW_LIMIT, NARROW_ROOM, NORMAL, QUESTION, Rules
+from ._rules import FEW_LIMIT, NARROW_ROOM, NORMAL, QUESTION, TOLD_LINE, Rules
 from ._line import Line, likelihood_alone, line_alone, with_line
-from ._score import PersonScoreQuery, ScoreEquation, ScoreQuery, largest_excess
+from ._score import SLOPE_WEIGHTS, PersonScoreQuery, ScoreEquation, ScoreQuery, largest_excess
 from ._whitening import Pool, learn_whitening, whitening_parts
 
 if TYPE_CHECKING:
@@ -207,7 +207,8 @@ def step_query(
         most_excess = None  # certified intervals alone need it
     arguments = whitened, maps.target_map, location, pool.b, clip, link
     if of_persons:
-        return PersonScoreQuery(*arguments, sandwich=True)
+        weight = float(np.clip(link.far_length * rules.shortest, *SLOPE_WEIGHTS))
+        return PersonScoreQuery(*arguments, sandwich=True, slope_weight=weight)
     return ScoreQuery(*arguments, last or not rules.asks_cut, most_excess, last or rules.slopes)
 
 
@@ -369,12 +370,20 @@ def public_rules(
     link: "StepLink" = IDENTITY,
     textbook: bool = False,
 ) -> Rules:
-    """Rules by public numbers: nothing of the session but its number of records and its noise."""
-    if clip == "auto" and of_several_rows(session):
-        clip = "persons"
+    """Rules by public numbers: nothing of the session but its number of records and its noise.
+
+    No more rows of a person are used than persons have in the mean where noise hides slopes:
+    persons with k rows of m places are as many records as k / m of them (docs/mathematics).
+    """
     intercept = row_map.constant is not None
     effective = effective_records_of(session)
     size = link.parts * row_map.size
+    if of_several_rows(session):
+        clip = "persons" if clip == "auto" else clip
+        hidden = effective < TOLD_LINE * size**1.5
+        if hidden and intercept and isinstance(session, Session):
+            session.use_fewer_rows()
+            effective = effective_records_of(session)
     boxed = row_map.half_ranges is not None
     return Rules.of(
         session.n, size, effective, clip, intercept, ranged, link, row_map.bounded, boxed, textbook

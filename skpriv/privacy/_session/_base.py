@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from functools import wraps
 from threading import RLock
+from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -558,6 +559,22 @@ class Session(ABC):
         found = float(answer.value[0]) + PLACES_SURE * answer.noise.scale
         self._filled = min(max(found, 1.0) / max(self.n, 1), 1.0)
         self.rebase()
+
+    def use_fewer_rows(self) -> None:
+        """Use no more rows of a person than persons have in the mean, by the released number.
+
+        Which ones is random, and the number of rows that are used is released anew.
+        """
+        rows: Any = self._rows
+        fewer = ceil(self._filled * rows.largest)
+        if fewer < rows.largest:
+            rows.use(fewer)
+            self.persons = fewer
+            self._count_places()
+            self.report.add_note(
+                f"At most {fewer} rows of each person were used, at random: as many as persons "
+                "have in the mean. Noise would hide slopes with more."
+            )
 
     def _change(self, question: "Question") -> float:
         """Largest change of an answer when one record is replaced, in whatever order they come."""
