@@ -246,9 +246,9 @@ def latex_table(
         columns = "l" * part.left + "r" * (len(part.header) - part.left)
         lines += [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", rows[0], r"\midrule", *rows[1:]]
         lines += [r"\bottomrule", r"\end{tabular}", ""]
-    lines += [r"\begin{tablenotes}\footnotesize"] if notes else []
-    lines += [rf"\item {latex_text(note)}" for note in notes if note]
-    lines += [r"\end{tablenotes}"] if notes else []
+    if notes:
+        items = [rf"\item {latex_text(note)}" for note in notes if note]
+        lines += [r"\begin{tablenotes}\footnotesize", *items, r"\end{tablenotes}"]
     return "\n".join([*lines, r"\end{threeparttable}", r"\end{table}"]) + "\n"
 
 

@@ -294,8 +294,7 @@ def certified_by_norm(
     if equations.law is not None:
         return _certified_jointly(equations, points, theta_bound, failure)
     factor, joined, remainder = _division(equations, theta_bound, failure)
-    of_gram, _ = split_failure(failure, GRAM_PART, 1.0 - GRAM_PART)
-    of_gram = event("noise of the Gram matrix", of_gram)
+    of_gram = event("noise of the Gram matrix", GRAM_PART * failure)
     slack = operator_quantile(equations.gram_scale, len(equations.target), of_gram)
 
     def half_width(V: np.ndarray, squares: np.ndarray, bias: np.ndarray) -> "Array":
@@ -738,9 +737,9 @@ def _cross(
     Each part of pooled sums has its own theta_R, and the means add up: by Cauchy and Schwarz to at
     most the root of their number times that of one.
     """
-    reach = float(DISTANCES[np.searchsorted(DISTANCES, distance)]) if distance <= 2.0 else inf
-    if not isfinite(reach):
+    if not distance <= DISTANCES[-1]:
         return np.full(np.shape(size), inf)
+    reach = float(DISTANCES[np.searchsorted(DISTANCES, distance)])
     length = log(len(DISTANCES) / failure)
     mean = 2.0 * reach * np.sqrt(fits * size * variance)
     return largest_sum(mean, reach**2 * size * variance, RANGE * reach * size, length)

@@ -418,7 +418,9 @@ class _Imagined:
         with catch_warnings(action="ignore"):  # of each fit, and of columns without a number
             found = [self._rehearsed(n, estimand, seed) for seed in seeds]
             errors = np.median([one for one, _ in found], axis=0)
-        return Rehearsal(errors, found[0][1].privacy_report_)
+        # How many questions a fit asks may depend on noise: the plan has those of most fits
+        found.sort(key=lambda one: len(one[1].privacy_report_.rows))
+        return Rehearsal(errors, found[len(found) // 2][1].privacy_report_)
 
     def level_rows(self, n: int) -> float:
         """Rows that a rare level needs in all but one of some fits."""
