@@ -53,10 +53,11 @@ def errors_of(model):
     return np.array(found)
 
 
+@pytest.mark.usefixtures("two_rehearsals")
 @pytest.mark.parametrize("kind, n, privacy", [
     ("line", 300, "central"), ("line", 5000, "central"), ("line", 150_000, "central"),
     ("line", 5000, "aggregate"), ("counts", 20_000, "central"), ("classes", 20_000, "central"),
-    ("curves", 20_000, "central"), ("line", 3000, "local"),
+    ("curves", 10_000, "central"), ("line", 3000, "local"),
 ])  # fmt: skip
 def test_it_agrees_with_the_report_of_a_fit(kind, n, privacy):
     model = model_of(kind, privacy=privacy)
@@ -121,6 +122,7 @@ def test_errors_by_sampling_alone_are_those_of_the_textbook(privacy):
     np.testing.assert_allclose(plan.sampling_error, textbook, rtol=0.06)
 
 
+@pytest.mark.usefixtures("two_rehearsals")
 def test_it_costs_nothing_and_changes_nothing():
     model = LinearRegression(epsilon=1.0, bounds_X=(0, 1), bounds_y=(0, 1))
     with BudgetAccountant(0.5, 1e-6) as accountant:
@@ -272,6 +274,7 @@ def test_of_a_schema_it_tells_the_coefficients_of_the_table(encoder):
     assert "needs up to about" in str(plan)
 
 
+@pytest.mark.usefixtures("two_rehearsals")
 def test_a_usual_target_is_as_wide_as_it_says():
     model = LinearRegression(data_norm=1.0, bounds_y=(0, 100), **RANGES)
     schema = {"age": Numeric(0, 120), "pay": Numeric(0, 100, usual=(20, 60))}
