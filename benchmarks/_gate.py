@@ -417,10 +417,10 @@ def difference(last, new):
     """How much worse a cell is than the last one, and the error of that, in the same unit."""
     measure = MEASURES[last.measure]
     shared = sorted(last.runs.keys() & new.runs.keys())
-    before, now = (
-        np.clip([cell.runs[key] for key in shared or cell.runs], measure.worst, measure.enough)
-        for cell in (last, new)
-    )
+    before, now = ([cell.runs[key] for key in shared or cell.runs] for cell in (last, new))
+    if not shared:  # a mean is compared with a mean, and not with one of clipped runs
+        before, now = [np.mean(before)], [np.mean(now)]
+    before, now = (np.clip(runs, measure.worst, measure.enough) for runs in (before, now))
     if not measure.relative:
         scale = 1.0
     elif measure.least:

@@ -138,6 +138,12 @@ def test_one_number_is_compared_by_its_error():
     assert worse > error == 0.06
 
 
+def test_runs_are_compared_by_their_mean_with_a_mean():
+    last = Cell("a", "covered at .95", {"": 0.95})
+    worse, _ = difference(last, Cell("a", "covered at .95", {"0": 1.0, "1": 0.9, "2": 0.95}))
+    assert worse == pytest.approx(0.0)
+
+
 def test_a_cell_that_is_gone_is_worse():
     assert list(worse_cells({"one": Cell("a: r2", "r2", TEN)}, {})) == ["one"]
 
