@@ -2,11 +2,16 @@
 
 from ._base import PublicTransformer as PublicTransformer
 from ._bounds_scaler import BoundsScaler, CoefficientMap
+from ._check import CountsQuery as CountsQuery
+from ._check import TableCheck, check_table
+from ._columns._levels import Boolean, Ordinal
+from ._columns._lists import Categorical
+from ._columns._ranges import Date, Numeric
+from ._encoder import TableEncoder
+from ._encoder import as_schema as as_schema
 from ._formula import FormulaEncoder
-from ._check import CountsQuery as CountsQuery, TableCheck, check_table
-from ._columns import Boolean, Categorical, Date, Numeric, Ordinal
-from ._encoder import TableEncoder, as_schema as as_schema
-from ._schema import Schema, guessed_type, reads_as_value as reads_as_value
+from ._schema import Schema, guessed_type
+from ._schema import reads_as_value as reads_as_value
 from ._values import numbers_of as numbers_of
 
 __all__ = [

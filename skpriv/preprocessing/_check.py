@@ -14,7 +14,7 @@ from .._printing import Printed, Table, installed
 from .._stored import frozen, frozen_object
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session
 from ..records import as_rows, cells, from_table, is_lazy, present_names, same_names
-from ._columns import ABSENT, LOST
+from ._columns._type import ABSENT, LOST
 from ._encoder import as_schema
 from ._schema import column_names, columns_of
 from ._values import codes_of

@@ -20,11 +20,12 @@ from ..records import (
 from ._base import PublicTransformer
 from ._bounds_scaler import CoefficientMap
 from .._stored import stored
-from ._columns import Boolean, Numeric
+from ._columns._levels import Boolean
+from ._columns._ranges import Numeric
 from ._schema import Schema, column_names, columns_of
 
 if TYPE_CHECKING:
-    from ._columns import Block, ColumnType
+    from ._columns._type import Block, ColumnType
     from .._contracts import Array
 
 

@@ -26,7 +26,7 @@ from .._parameters import attribute, parameters
 from .._stored import frozen, stored
 from ..records import present_names, same_names
 from ._bounds_scaler import CoefficientMap
-from ._columns import Categorical
+from ._columns._lists import Categorical
 from ._encoder import SchemaEncoder
 from ._schema import columns_of
 

@@ -17,7 +17,10 @@ from ..records import (
     as_rows, dtypes_of, held_back, is_lazy, kind_of, present_names, refuse_dtypes, same_names,
     silence,
 )  # fmt: skip
-from ._columns import Boolean, Categorical, ColumnType, Date, Numeric, Ordinal, codes_by_text
+from ._columns._levels import Boolean, Ordinal
+from ._columns._lists import Categorical, codes_by_text
+from ._columns._ranges import Date, Numeric
+from ._columns._type import ColumnType
 from ._values import codes_of, days, number
 
 if TYPE_CHECKING:

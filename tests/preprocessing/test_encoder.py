@@ -19,7 +19,7 @@ from skpriv.linear_model import SSPRegressor
 from skpriv.preprocessing import (
     Boolean, BoundsScaler, Categorical, Date, Numeric, Ordinal, Schema, TableEncoder,
 )  # fmt: skip
-from skpriv.preprocessing._columns import simplex
+from skpriv.preprocessing._columns._lists import simplex
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
