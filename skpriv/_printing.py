@@ -183,19 +183,6 @@ def level_ticks(axis: Any, texts: Iterable[object], **style: Any) -> None:
     axis.set_ticks(range(0, len(names), step), names[::step], fontsize="small", **style)
 
 
-def save_picture(figure: Any, file: Any, **options: Any) -> None:
-    """Save a figure with all of its labels, however long they are.
-
-    Parameters
-    ----------
-    figure : matplotlib Figure
-    file : path-like or file
-    **options : dict
-        Options of ``savefig``.
-    """
-    figure.savefig(file, bbox_inches="tight", **options)
-
-
 def markdown_text(text: object) -> str:
     """A text as Markdown that shows it as it is: no emphasis, links, tables, mathematics or HTML.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sklearn.base import clone
 
-from .._printing import Table, given_axes, pyplot, save_picture
+from .._printing import Table, given_axes, pyplot
 from ..exceptions import SkprivError
 from ..privacy import MODELS, capabilities
 
@@ -267,7 +267,7 @@ def panels(n_panels: int, *, share: bool = False) -> tuple[Any, list[Any]]:
 def write(figure: Any, path: str) -> None:
     """Write the picture, and say so."""
     with explained(f"--plot {path} cannot be written:", OSError):
-        save_picture(figure, path, dpi=150)
+        figure.savefig(path, dpi=150, bbox_inches="tight")
     pyplot("--plot").close(figure)
     tell(f"Wrote {path}.")
 

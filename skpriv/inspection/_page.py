@@ -26,7 +26,6 @@ from .._printing import (
     html,
     markdown,
     markdown_text,
-    save_picture,
     short_number,
     sentence,
 )
@@ -508,7 +507,7 @@ def _picture_html(model: Any, confidence_level: float) -> Html:
     out = StringIO()
     # Texts stay texts, so that the page can be searched. A date would make each page another one.
     with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "skpriv"}):
-        save_picture(display.figure_, out, format="svg", metadata={"Date": None})
+        display.figure_.savefig(out, format="svg", metadata={"Date": None}, bbox_inches="tight")
     pyplot.close(display.figure_)
     svg = out.getvalue()
     return Html(f"<figure>{svg[svg.index('<svg') :]}</figure>")

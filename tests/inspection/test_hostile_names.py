@@ -17,7 +17,7 @@ import skpriv.model_selection as model_selection
 from skpriv import BudgetAccountant, bandits, describe
 from skpriv._printing import (
     LINE, Display, Head, Printed, Table, latex_text, markdown_text, one_line, picture_text,
-    picture_texts, save_picture, text_width,
+    picture_texts, text_width,
 )  # fmt: skip
 from skpriv.inspection import (
     CoefficientDisplay, CurveDisplay, IntervalDisplay, coefficient_table, compare_models, inference,
@@ -177,7 +177,7 @@ def drawn(display, **options):
     out = (StringIO if options["format"] == "svg" else BytesIO)()
     with warnings.catch_warnings(), pyplot.rc_context({"svg.fonttype": "none"}):
         warnings.filterwarnings("ignore", "(Glyph|Matplotlib currently does not support)")
-        save_picture(figure, out, **options)
+        figure.savefig(out, bbox_inches="tight", **options)
     return out.getvalue()
 
 
