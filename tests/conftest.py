@@ -75,9 +75,9 @@ def pytest_collection():
 
 
 @pytest.fixture
-def two_rehearsals(monkeypatch):
-    """Plans are rehearsed twice and not five times: for tests in which no error is compared."""
-    monkeypatch.setattr("skpriv.linear_model._plan.REHEARSALS", 2)
+def three_rehearsals(monkeypatch):
+    """Plans are rehearsed three times and not nine: for tests in which no error is compared."""
+    monkeypatch.setattr("skpriv.linear_model._plan.REHEARSALS", 3)
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def _as(kind, value):
     return kind(value) if kind(value) == value else value
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 @pytest.mark.parametrize("door", registry.DOORS)
 def test_numbers_of_numpy_give_the_same_result(door):
     """Numbers that a kind of few bits does not have stay as they are."""
@@ -85,7 +85,7 @@ def test_numbers_of_numpy_give_the_same_result(door):
             assert _plain(call(partial(_as, kind))) == expected, kind
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 @pytest.mark.parametrize("door", sorted(set(registry.DOORS) - {"Session.stream"}))
 def test_arrays_without_a_dimension_are_refused_or_mean_their_number(door):
     call = registry.DOORS[door]

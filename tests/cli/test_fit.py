@@ -203,7 +203,7 @@ def test_a_stay_as_a_duration_needs_a_unit(argv, tmp_path, capsys):
     assert 1.0 < found["smoker=True"] < 3.0
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 def test_a_ledger_pays_until_nothing_is_left(argv, tmp_path, capsys):
     ledger = str(tmp_path / "ledger.db")
     asked = {name: value for name, value in argv.items() if name != "--out"}
@@ -289,7 +289,7 @@ def test_the_estimand_is_declared(model, target, estimand, argv, capsys):
     refused(code, capsys, f"--estimand {estimand} is for --model l")
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 @pytest.mark.parametrize("model, target", [("linear", "stay"), ("logistic", "smoker")])
 def test_a_plan_needs_no_table_and_has_the_numbers_of_fit(model, target, argv, capsys):
     assert fit(argv, "--plan", model=model, target=target) == 0
@@ -303,7 +303,7 @@ def test_a_plan_needs_no_table_and_has_the_numbers_of_fit(model, target, argv, c
     assert capsys.readouterr().out == of_fit
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_a_plan_takes_all_that_a_schema_says_of_cells(library, tmp_path, monkeypatch, capsys):
     """Made-up rows are of no dtype that a type does not read."""
@@ -320,7 +320,7 @@ def test_a_plan_takes_all_that_a_schema_says_of_cells(library, tmp_path, monkeyp
     assert "day per year" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 def test_a_plan_warns_of_no_made_up_fit(argv, capsys):
     options = ["--schema", argv["--schema"], "--target", "stay", "--epsilon", "1"]
     assert main(["plan", *options, "--n", "20", "--effect", "smoker=True=9"]) == 0
@@ -328,7 +328,7 @@ def test_a_plan_warns_of_no_made_up_fit(argv, capsys):
     assert "Not estimable" in out and err == ""
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 def test_a_plan_takes_what_is_expected_of_the_target(argv, capsys):
     """Counts are not Poisson's as a rule, and errors of a plan grow with their deviation."""
     given = ["plan", "--schema", argv["--schema"], "--target", "stay", "--model", "poisson"]
@@ -380,7 +380,7 @@ def test_other_files_that_cannot_be_written_are_told_in_a_sentence(
     assert "card.md cannot be written" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 def test_an_effect_may_leave_out_the_unit(tmp_path, capsys):
     """The name of a column does for the coefficient that has a unit, if there is one alone."""
     schema = tmp_path / "schema.toml"
@@ -398,7 +398,7 @@ def test_an_effect_may_leave_out_the_unit(tmp_path, capsys):
     assert "dose per day per mg" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 @pytest.mark.parametrize(
     "options, words",
     [

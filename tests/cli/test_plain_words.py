@@ -97,7 +97,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 @pytest.mark.parametrize("command", RUNS)
 @pytest.mark.filterwarnings("ignore::skpriv.exceptions.PrivacyWarning")
 def test_a_command_prints_no_python(command, folder, monkeypatch, capsys):

@@ -144,7 +144,7 @@ NOTED = {
 }
 
 
-@pytest.mark.usefixtures("two_rehearsals", "no_picture")
+@pytest.mark.usefixtures("three_rehearsals", "no_picture")
 @pytest.mark.parametrize("bounds", [(0, 0.5), (-100, 100)], ids=["narrow", "wide"])
 @pytest.mark.parametrize("kind", NOTED)
 def test_no_sentence_ends_in_two_full_stops(kind, bounds):

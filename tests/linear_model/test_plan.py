@@ -53,11 +53,11 @@ def errors_of(model):
     return np.array(found)
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 @pytest.mark.parametrize("kind, n, privacy", [
     ("line", 300, "central"), ("line", 5000, "central"), ("line", 150_000, "central"),
     ("line", 5000, "aggregate"), ("counts", 20_000, "central"), ("classes", 20_000, "central"),
-    ("curves", 10_000, "central"), ("line", 3000, "local"),
+    ("curves", 20_000, "central"), ("line", 3000, "local"),
 ])  # fmt: skip
 def test_it_agrees_with_the_report_of_a_fit(kind, n, privacy):
     model = model_of(kind, privacy=privacy)
@@ -109,7 +109,7 @@ def test_its_errors_hold_in_other_models_and_for_persons(settings):
     assert ("20,000 persons" in str(plan)) == bool(people)
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 @pytest.mark.parametrize("privacy", ["central", "shuffle"])
 def test_errors_by_sampling_alone_are_those_of_the_textbook(privacy):
     """They are of a fit without privacy, beside a rare level too, and of every trust model."""
@@ -122,7 +122,7 @@ def test_errors_by_sampling_alone_are_those_of_the_textbook(privacy):
     np.testing.assert_allclose(plan.sampling_error, textbook, rtol=0.06)
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 def test_it_costs_nothing_and_changes_nothing():
     model = LinearRegression(epsilon=1.0, bounds_X=(0, 1), bounds_y=(0, 1))
     with BudgetAccountant(0.5, 1e-6) as accountant:
@@ -200,7 +200,7 @@ def test_more_records_have_smaller_errors_beside_a_rare_level():
         assert not found.hidden and found.std_error[1] < 1.5 * planned[2]
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 @pytest.mark.parametrize("estimand", ["fitted", "least_squares"])
 def test_as_many_people_as_are_needed_find_an_effect(estimand):
     """With them the error is the effect over 1.96 + .84, and with a tenth fewer it is larger."""
@@ -215,7 +215,7 @@ def test_as_many_people_as_are_needed_find_an_effect(estimand):
     assert plan.people_needed(-0.3, estimand=estimand) == n
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 def test_from_so_many_records_on_all_are_estimable(monkeypatch):
     model = LinearRegression(epsilon=0.5, bounds_X=(0, 1), bounds_y=(0, 1))
     plan = model.plan(300, 7)
@@ -274,7 +274,7 @@ def test_of_a_schema_it_tells_the_coefficients_of_the_table(encoder):
     assert "needs up to about" in str(plan)
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 def test_a_usual_target_is_as_wide_as_it_says():
     model = LinearRegression(data_norm=1.0, bounds_y=(0, 100), **RANGES)
     schema = {"age": Numeric(0, 120), "pay": Numeric(0, 100, usual=(20, 60))}
@@ -368,7 +368,7 @@ def test_the_rows_that_a_plan_says_tell_a_level_that_has_an_effect(kind):
     assert sum(hidden) <= 3
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 def test_small_integers_of_numpy_do_not_overflow():
     model = LinearRegression(epsilon=9.0, bounds_X=(0, 1), bounds_y=(0, 1))
     plan = model.plan(np.uint8(200), np.uint8(3))
@@ -418,7 +418,7 @@ SHARED = {
 }  # fmt: skip
 
 
-@pytest.mark.usefixtures("two_rehearsals")
+@pytest.mark.usefixtures("three_rehearsals")
 def test_what_no_share_names_is_assumed_absent_and_not_said_to_be_hidden():
     """A real fit estimated what a plan had called not estimable "with these records"."""
     model = LinearRegression(data_norm=1.0, bounds_y=(0, 10), random_state=0)
